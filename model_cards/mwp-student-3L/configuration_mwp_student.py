@@ -124,14 +124,15 @@ class MwpStudentConfig(PreTrainedConfig):
         """Check that the fields are possible and do not contradict each other. `@strict` calls this method."""
         for name in ("num_attention_heads", "intermediate_size"):
             self._per_layer(name)
-        sizes = ("vocab_size", "hidden_size", "num_hidden_layers", "head_dim")
-        labels, pad, first = self.pos_labels, self.pad_token_id, self.position_offset
-        if min(getattr(self, name) for name in sizes) < 1:
-            raise ValueError(f"`{'`, `'.join(sizes)}` must be at least 1.")
+        if min(self.vocab_size, self.hidden_size, self.num_hidden_layers, self.head_dim) < 1:
+            raise ValueError("`vocab_size`, `hidden_size`, `num_hidden_layers`, `head_dim` must be at least 1.")
+        labels = self.pos_labels
         if labels is not None and len(labels) != self.num_pos_tags:
             raise ValueError(f"`pos_labels` has {len(labels)} labels, but num_pos_tags={self.num_pos_tags}.")
+        pad = self.pad_token_id
         if pad is not None and not 0 <= pad < self.vocab_size:
             raise ValueError(f"pad_token_id={pad} is not in the vocabulary of {self.vocab_size} tokens.")
+        first = self.position_offset
         if self.max_position_embeddings <= first:
             rows = self.max_position_embeddings
             raise ValueError(f"max_position_embeddings={rows} leaves no position after position_offset={first}.")
@@ -151,8 +152,9 @@ class MwpStudentConfig(PreTrainedConfig):
     @property
     def is_pruned(self) -> bool:
         """`True` if the sizes show that heads or neurons were cut."""
-        counts = (self.num_attention_heads, self.intermediate_size)
-        return bool(self.cut_heads) or any(isinstance(count, list) for count in counts)
+        if isinstance(self.num_attention_heads, list) or isinstance(self.intermediate_size, list):
+            return True
+        return bool(self.cut_heads)
 
     @property
     def embedding_width(self) -> int:

@@ -19,11 +19,32 @@ SOURCES = {
     "mwp_student": False,
 }
 
-SIZES = ("vocab_size", "hidden_size", "embedding_size", "num_hidden_layers", "num_attention_heads", "head_dim")
-SIZES += ("intermediate_size", "max_position_embeddings", "type_vocab_size", "position_offset")
+# Fields that the weights of the encoder decide.
+SIZES = (
+    "vocab_size",
+    "hidden_size",
+    "embedding_size",
+    "num_hidden_layers",
+    "num_attention_heads",
+    "head_dim",
+    "intermediate_size",
+    "max_position_embeddings",
+    "type_vocab_size",
+    "position_offset",
+)
 
-COPIED = ("hidden_act", "hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout", "layer_norm_eps")
-COPIED += ("initializer_range", "pad_token_id", "bos_token_id", "eos_token_id", "tie_word_embeddings")
+# Fields that a student copies from the config of the encoder.
+COPIED = (
+    "hidden_act",
+    "hidden_dropout_prob",
+    "attention_probs_dropout_prob",
+    "classifier_dropout",
+    "initializer_range",
+    "pad_token_id",
+    "bos_token_id",
+    "eos_token_id",
+    "tie_word_embeddings",
+)
 
 # Names of some of these fields in DistilBERT.
 DISTILBERT_FIELDS = {
@@ -70,10 +91,11 @@ CLASSIFIER_ACTIVATIONS = {"distilbert": "relu", "electra": "gelu"}
 
 def select_layers(layers, num_hidden_layers):
     """Return indices of layers: all if `layers` is `None`, the first ones if a number, or those of a list."""
-    layers = num_hidden_layers if layers is None else layers
+    if layers is None:
+        layers = num_hidden_layers
     indices = list(range(layers)) if isinstance(layers, int) else list(layers)
-    wrong = [index for index in indices if not isinstance(index, int) or not 0 <= index < num_hidden_layers]
-    if wrong or not indices:
+    exist = [isinstance(index, int) and 0 <= index < num_hidden_layers for index in indices]
+    if not indices or not all(exist):
         raise ValueError(f"layers={layers} must be a count or indices of the encoder's {num_hidden_layers} layers.")
     return indices
 
@@ -87,50 +109,78 @@ def encoder_state_dict(source, indices):
         # DistilBERT has no token types.
         words = states["embeddings.word_embeddings.weight"]
         states["embeddings.token_type_embeddings.weight"] = words.new_zeros(2, words.shape[1])
-    chosen = {name: value for name, value in states.items() if not name.startswith("encoder.layer.")}
+    selected = {name: value for name, value in states.items() if not name.startswith("encoder.layer.")}
     for new_index, index in enumerate(indices):
         prefix = f"encoder.layer.{index}."
         for name, value in states.items():
             # A student lacks linear layers without rows or columns.
             if name.startswith(prefix) and value.numel():
-                chosen[f"encoder.layer.{new_index}.{name.removeprefix(prefix)}"] = value
-    return chosen
+                selected[f"encoder.layer.{new_index}.{name.removeprefix(prefix)}"] = value
+    return selected
+
+
+def common_size(sizes):
+    """Return the size that all layers have, or the list of sizes if they differ."""
+    return sizes[0] if len(set(sizes)) == 1 else sizes
 
 
 def student_config(source, states, num_hidden_layers, **overrides):
     """Return the [`MwpStudentConfig`] for the weights `states` of the encoder `source`, with `overrides`."""
     config = source.config
-    offset = config.pad_token_id + 1 if SOURCES[config.model_type] else getattr(config, "position_offset", 0)
+    words = states["embeddings.word_embeddings.weight"]
     head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
-    layers = [f"encoder.layer.{index}" for index in range(num_hidden_layers)]
-    heads = [len(states.get(f"{layer}.attention.self.query.weight", ())) // head_dim for layer in layers]
-    neurons = [len(states.get(f"{layer}.intermediate.dense.weight", ())) for layer in layers]
-    words, projection = states["embeddings.word_embeddings.weight"], states.get("embeddings_project.weight")
+    heads = []
+    neurons = []
+    for layer in range(num_hidden_layers):
+        # A layer without heads or neurons has no such weight.
+        query = states.get(f"encoder.layer.{layer}.attention.self.query.weight", ())
+        intermediate = states.get(f"encoder.layer.{layer}.intermediate.dense.weight", ())
+        heads.append(len(query) // head_dim)
+        neurons.append(len(intermediate))
+    hidden_size = words.shape[1]
+    embedding_size = None
+    if "embeddings_project.weight" in states:
+        hidden_size = len(states["embeddings_project.weight"])
+        embedding_size = words.shape[1]
+    offset = getattr(config, "position_offset", 0)
+    if SOURCES[config.model_type]:
+        offset = config.pad_token_id + 1
     renamed = DISTILBERT_FIELDS if config.model_type == "distilbert" else {}
-    fields = {name: getattr(config, renamed.get(name, name)) for name in COPIED if name != "layer_norm_eps"}
-    fields["classifier_activation"] = CLASSIFIER_ACTIVATIONS.get(config.model_type, "tanh")
-    fields["source_type"] = config.model_type
-    if config.model_type == "mwp_student":
-        own = () if set(TAGGING) & set(overrides) else TAGGING
-        own += ("pos_loss_weight", "sparse_prediction", "classifier_activation", "source_type")
-        fields.update({name: getattr(config, name) for name in own})
+    fields = {name: getattr(config, renamed.get(name, name)) for name in COPIED}
     fields.update(
         layer_norm_eps=getattr(config, "layer_norm_eps", 1e-12),
-        vocab_size=words.shape[0],
-        hidden_size=words.shape[1] if projection is None else len(projection),
-        embedding_size=None if projection is None else words.shape[1],
+        classifier_activation=CLASSIFIER_ACTIVATIONS.get(config.model_type, "tanh"),
+        source_type=config.model_type,
+        attn_implementation=config._attn_implementation,
+    )
+    if config.model_type == "mwp_student":
+        names = ("pos_loss_weight", "sparse_prediction", "classifier_activation", "source_type")
+        if not set(TAGGING) & set(overrides):
+            names += TAGGING
+        fields.update({name: getattr(config, name) for name in names})
+    if not {"num_labels", "id2label", "label2id"} & set(overrides):
+        fields.update(id2label=config.id2label, label2id=config.label2id, problem_type=config.problem_type)
+    return MwpStudentConfig(
+        vocab_size=len(words),
+        hidden_size=hidden_size,
+        embedding_size=embedding_size,
         num_hidden_layers=num_hidden_layers,
-        num_attention_heads=heads[0] if len(set(heads)) == 1 else heads,
+        num_attention_heads=common_size(heads),
         head_dim=head_dim,
-        intermediate_size=neurons[0] if len(set(neurons)) == 1 else neurons,
+        intermediate_size=common_size(neurons),
         max_position_embeddings=len(states["embeddings.position_embeddings.weight"]),
         type_vocab_size=len(states["embeddings.token_type_embeddings.weight"]),
         position_offset=offset,
-        attn_implementation=config._attn_implementation,
+        **(fields | overrides),
     )
-    if not {"num_labels", "id2label", "label2id"} & set(overrides):
-        fields.update(id2label=config.id2label, label2id=config.label2id, problem_type=config.problem_type)
-    return MwpStudentConfig(**{**fields, **overrides})
+
+
+def replace_prefix(name, prefixes):
+    """Return a name whose beginning, if it is a key of `prefixes`, is replaced by the value."""
+    for old, new in prefixes.items():
+        if name.startswith(old):
+            return new + name.removeprefix(old)
+    return name
 
 
 def head_state_dict(model):
@@ -141,8 +191,7 @@ def head_state_dict(model):
     states = {}
     for name, value in model.state_dict().items():
         if name.startswith(prefixes):
-            old = next((old for old in RENAMED if name.startswith(old)), "")
-            states[RENAMED.get(old, "") + name.removeprefix(old)] = value
+            states[replace_prefix(name, RENAMED)] = value
     return states
 
 
@@ -151,33 +200,45 @@ def build_from_encoder(cls, encoder, layers=None, add_pooling_layer=None, **over
     source = getattr(encoder, "base_model", None)
     config = getattr(source, "config", None)
     if getattr(config, "model_type", None) not in SOURCES or getattr(config, "is_decoder", False):
-        kind = type(encoder).__name__
-        raise ValueError(f"Cannot make a student from {kind}. Pass an encoder of the type {', '.join(SOURCES)}.")
+        name = type(encoder).__name__
+        raise ValueError(f"Cannot make a student from {name}. Pass an encoder of the type {', '.join(SOURCES)}.")
     sizes = sorted(set(overrides) & set(SIZES))
     if sizes:
         raise ValueError(f"{', '.join(sizes)} cannot be changed, because sizes come with the weights of the encoder.")
-    if any(getattr(module, name, None) for module in source.modules() for name in ("closed_heads", "closed_neurons")):
-        raise ValueError("A student would not have the encoder's closed gates. Call `hf_mwp.prune_heads(model, {})`.")
+    for module in source.modules():
+        if getattr(module, "closed_heads", None) or getattr(module, "closed_neurons", None):
+            raise ValueError(
+                "A student would not have the encoder's closed gates. Call `hf_mwp.prune_heads(model, {})`."
+            )
     stack = source.transformer if config.model_type == "distilbert" else source.encoder
-    hooks = [hook for layer in stack.layer for hook in layer._forward_hooks.values()]
+    hooks = []
+    for layer in stack.layer:
+        hooks += layer._forward_hooks.values()
+    # A hook that is a method of a module belongs to a bottleneck network.
     if any(isinstance(getattr(hook, "__self__", None), nn.Module) for hook in hooks):
         logger.warning("The student does not copy the bottleneck networks of the encoder's layers.")
     indices = select_layers(layers, len(stack.layer))
     states = encoder_state_dict(source, indices)
     if getattr(config, "cut_heads", None):
         overrides["cut_heads"] = [config.cut_heads[index] for index in indices]
-    model_kwargs = {} if add_pooling_layer is None else {"add_pooling_layer": add_pooling_layer}
-    student = cls(student_config(source, states, len(indices), **overrides), **model_kwargs)
+    options = {}
+    if add_pooling_layer is not None:
+        options["add_pooling_layer"] = add_pooling_layer
+    student = cls(student_config(source, states, len(indices), **overrides), **options)
     student = student.to(encoder.device, encoder.dtype)
     if student.base_model is student and add_pooling_layer is None and getattr(source, "pooler", None) is None:
         student.pooler = None
     missing, unexpected = student.base_model.load_state_dict(states, strict=False)
-    wrong = [name for name in missing + unexpected if not name.startswith("pooler.")]
-    if wrong:
-        names = ", ".join(wrong[:4])
+    mismatched = [name for name in missing + unexpected if not name.startswith("pooler.")]
+    if mismatched:
+        names = ", ".join(mismatched[:4])
         raise ValueError(f"This is no plain encoder ({names}, ...). Merge adapters and undo quantisation first.")
-    shapes = {name: value.shape for name, value in student.state_dict().items()}
-    heads = {name: value for name, value in head_state_dict(encoder).items() if shapes.get(name) == value.shape}
+    # Copy the heads that both models have.
+    student_states = student.state_dict()
+    heads = {}
+    for name, value in head_state_dict(encoder).items():
+        if name in student_states and student_states[name].shape == value.shape:
+            heads[name] = value
     student.load_state_dict(heads, strict=False)
     if missing and f"{student.base_model_prefix}.{missing[0]}" not in heads:
         logger.warning("The source has no pooler. The student's pooler is new and must be trained.")

@@ -103,7 +103,9 @@ class MwpStudentModel(MwpStudentPreTrainedModel):
     def embed(self, input_ids=None, token_type_ids=None, position_ids=None, inputs_embeds=None):
         """Return the embeddings in the width of the encoder, which the first layer reads."""
         embeddings = self.embeddings(input_ids, token_type_ids, position_ids, inputs_embeds)
-        return embeddings if self.embeddings_project is None else self.embeddings_project(embeddings)
+        if self.embeddings_project is None:
+            return embeddings
+        return self.embeddings_project(embeddings)
 
     @can_return_tuple
     def forward(
@@ -134,8 +136,10 @@ class MwpStudentModel(MwpStudentPreTrainedModel):
         if (input_ids is None) == (inputs_embeds is None):
             raise ValueError("Pass either `input_ids` or `inputs_embeds`.")
         config = self.config
-        output_hidden_states = config.output_hidden_states if output_hidden_states is None else output_hidden_states
-        output_attentions = config.output_attentions if output_attentions is None else output_attentions
+        if output_hidden_states is None:
+            output_hidden_states = config.output_hidden_states
+        if output_attentions is None:
+            output_attentions = config.output_attentions
         has_maps = config._attn_implementation == "eager"
         if output_attentions and not has_maps:
             logger.warning_once('Attention maps need `model.set_attn_implementation("eager")`; `attentions` is empty.')
@@ -144,11 +148,14 @@ class MwpStudentModel(MwpStudentPreTrainedModel):
         last_hidden_state, hidden_states, attentions = self.encoder(
             embeddings, mask, output_hidden_states, output_attentions and has_maps, **kwargs
         )
+        if output_attentions and not has_maps:
+            attentions = ()
+        pooler_output = None if self.pooler is None else self.pooler(last_hidden_state)
         return BaseModelOutputWithPooling(
             last_hidden_state=last_hidden_state,
-            pooler_output=None if self.pooler is None else self.pooler(last_hidden_state),
+            pooler_output=pooler_output,
             hidden_states=hidden_states,
-            attentions=() if output_attentions and not has_maps else attentions,
+            attentions=attentions,
         )
 
 
@@ -240,11 +247,13 @@ class MwpStudentForPreTraining(MwpStudentForMaskedLM):
         if labels is not None or pos_labels is None or not self.cls.predictions.sparse:
             logits, mlm_loss = self.cls.predictions(outputs.last_hidden_state, labels, masked_positions)
         pos_logits = self.cls.pos_tagger(outputs.last_hidden_state)
-        pos_loss = None if pos_labels is None else mean_cross_entropy(pos_logits, pos_labels)
         loss = mlm_loss
-        if pos_loss is not None:
-            weighted = self.config.pos_loss_weight * pos_loss
-            loss = weighted if mlm_loss is None else mlm_loss + weighted
+        pos_loss = None
+        if pos_labels is not None:
+            pos_loss = mean_cross_entropy(pos_logits, pos_labels)
+            loss = self.config.pos_loss_weight * pos_loss
+            if mlm_loss is not None:
+                loss = mlm_loss + loss
         return MwpStudentForPreTrainingOutput(
             loss=loss,
             mlm_loss=mlm_loss,
@@ -263,7 +272,9 @@ class MwpStudentForSequenceClassification(MwpStudentPreTrainedModel):
         super().__init__(config)
         self.num_labels = config.num_labels
         self.mwp_student = MwpStudentModel(config)
-        dropout = config.hidden_dropout_prob if config.classifier_dropout is None else config.classifier_dropout
+        dropout = config.classifier_dropout
+        if dropout is None:
+            dropout = config.hidden_dropout_prob
         self.dropout = nn.Dropout(dropout)
         self.classifier = nn.Linear(config.hidden_size, config.num_labels)
         self.post_init()
@@ -297,9 +308,7 @@ class MwpStudentForSequenceClassification(MwpStudentPreTrainedModel):
         kwargs["return_dict"] = True
         outputs = self.mwp_student(input_ids, attention_mask, token_type_ids, position_ids, inputs_embeds, **kwargs)
         logits = self.classifier(self.dropout(outputs.pooler_output))
+        loss = None if labels is None else self._loss(logits, labels)
         return SequenceClassifierOutput(
-            loss=None if labels is None else self._loss(logits, labels),
-            logits=logits,
-            hidden_states=outputs.hidden_states,
-            attentions=outputs.attentions,
+            loss=loss, logits=logits, hidden_states=outputs.hidden_states, attentions=outputs.attentions
         )

@@ -56,7 +56,7 @@ def share_weights(folder):
     owner of a file read it."""
     config = Path(folder) / "config.json"
     if config.is_file():
-        for path in Path(folder).glob("*.safetensors"):
+        for path in config.parent.glob("*.safetensors"):
             path.chmod(config.stat().st_mode)
 
 

@@ -76,7 +76,8 @@ class CachedTeacher:
             keys, order = self._scan(dataset)
             if len(self.cache.missing(keys)):
                 # The main process shows the progress, so let it take the lock first.
-                time.sleep(0 if is_first else 1)
+                if not is_first:
+                    time.sleep(1)
                 with self.cache.locked():
                     rows = order[np.isin(order, self.cache.missing(keys))].tolist()
                     if rows:
@@ -95,9 +96,11 @@ class CachedTeacher:
     def _sources(self, model: nn.Module, collator: Callable) -> dict[str, Any]:
         """Return hashes and settings that identify the cache."""
         request = self.live.request
-        digests = [hash_model(member) for member in members_of(model)]
+        teacher = list(map(hash_model, members_of(model)))
+        if not isinstance(model, EnsembleTeacher):
+            [teacher] = teacher
         return {
-            "teacher": digests if isinstance(model, EnsembleTeacher) else digests[0],
+            "teacher": teacher,
             "teacher_class": type(model).__name__,
             "processing": hash_processing(self.processing),
             "collation": describe(collator),
@@ -133,7 +136,10 @@ class CachedTeacher:
 
         # Choose rows evenly over all lengths, so that they represent all rows in the estimate of space.
         num_checked = min(NUM_CHECKED, len(rows))
-        checked = [rows[(2 * number + 1) * len(rows) // (2 * num_checked)] for number in range(num_checked)]
+        checked = []
+        for number in range(num_checked):
+            position = (2 * number + 1) * len(rows) // (2 * num_checked)
+            checked.append(rows[position])
         _check_repeatable([keys[row] for row in checked], self._read(dataset, checked), collator)
         first = members_of(extract_model_from_parallel(self.model))[0]
         batch = collate(checked)

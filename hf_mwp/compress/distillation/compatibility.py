@@ -15,13 +15,13 @@ from .objectives import Objective, PredictionObjective
 def check_frozen_teacher(student: nn.Module, teacher: nn.Module) -> None:
     """Raise `ValueError` if student and teacher share weights, since training would change the teacher."""
     # Empty parameters and those on the meta device have no memory.
-    owned = {parameter.data_ptr() for parameter in teacher.parameters()} - {0}
-    shared = [name for name, parameter in student.named_parameters() if parameter.data_ptr() in owned]
-    if shared:
-        raise ValueError(
-            f"The student's {shared[0]} is also a weight of the teacher (the same model?), so training would change "
-            "the teacher. Pass a copy (`copy.deepcopy`)."
-        )
+    teacher_pointers = {parameter.data_ptr() for parameter in teacher.parameters()} - {0}
+    for name, parameter in student.named_parameters():
+        if parameter.data_ptr() in teacher_pointers:
+            raise ValueError(
+                f"The student's {name} is also a weight of the teacher (the same model?), so training would change "
+                "the teacher. Pass a copy (`copy.deepcopy`)."
+            )
 
 
 def check_embeddings(student: nn.Module, teacher: nn.Module) -> None:
@@ -44,17 +44,22 @@ def check_decoding(student: nn.Module, teacher: nn.Module) -> None:
     """Raise `ValueError` if the teacher has no decoder, or the two decoders would read the same labels differently."""
     _check_kind("a sequence-to-sequence model", kind_of(teacher).has_decoder, teacher)
     remedy = "Decoders must read labels alike: create the student with `make_student`, or set it."
+    student_config = unwrapped(student).config
+    teacher_config = unwrapped(teacher).config
     for name in ("decoder_start_token_id", "pad_token_id"):
-        _check_equal(name, *(getattr(unwrapped(model).config, name, None) for model in (student, teacher)), remedy)
+        _check_equal(name, getattr(student_config, name, None), getattr(teacher_config, name, None), remedy)
 
 
 def check_solvers(student: nn.Module, teacher: nn.Module, teacher_processing: Any = None) -> None:
     """Raise `ValueError` unless two solvers have the same symbols, the same kind of decoder and fitting embeddings."""
     _check_kind("a solver", kind_of(teacher).is_solver, teacher)
-    student, teacher = unwrapped(student), unwrapped(teacher)
+    student = unwrapped(student)
+    teacher = unwrapped(teacher)
     remedy = "Probabilities are compared symbol by symbol: create the student with the teacher's processor."
     for name in ("operators", "constants"):
-        _check_equal(name, *(list(getattr(model.vocabulary, name)) for model in (student, teacher)), remedy)
+        student_symbols = list(getattr(student.vocabulary, name))
+        teacher_symbols = list(getattr(teacher.vocabulary, name))
+        _check_equal(name, student_symbols, teacher_symbols, remedy)
     remedy = "Decoders of different kinds cannot be compared: train a teacher with the student's (`--decoder`)."
     _check_equal("predictions", student.prediction.name, teacher.prediction.name, remedy)
     remedy = "They score different candidates: create the student from the teacher or with its `decoder_config`."
@@ -71,10 +76,10 @@ def _check_kind(kind: str, is_kind: bool, teacher: nn.Module) -> None:
         raise ValueError(f"The student is {kind}, but the teacher, a `{type(teacher).__name__}`, is not.")
 
 
-def _check_equal(name: str, ours: Any, theirs: Any, remedy: str) -> None:
+def _check_equal(name: str, student_value: Any, teacher_value: Any, remedy: str) -> None:
     """Raise `ValueError` if a setting of student and teacher differs."""
-    if ours != theirs:
-        raise ValueError(f"The student has {name}={ours}, the teacher has {name}={theirs}. {remedy}")
+    if student_value != teacher_value:
+        raise ValueError(f"The student has {name}={student_value}, the teacher has {name}={teacher_value}. {remedy}")
 
 
 def needs_own_inputs(processing: Any, teacher_processing: Any) -> bool:
@@ -96,7 +101,9 @@ def needs_own_inputs(processing: Any, teacher_processing: Any) -> bool:
     remedy = "Both processors must read problems in the same way: use the teacher's processor."
     for name in ("vocabulary", "parse_number_words", "number_reading", "language"):
         _check_equal(name, getattr(processing, name, None), getattr(teacher_processing, name, None), remedy)
-    return mask_numbers and not (same_tokens and processing.number_tokens == teacher_processing.number_tokens)
+    if not mask_numbers:
+        return False
+    return not (same_tokens and processing.number_tokens == teacher_processing.number_tokens)
 
 
 def check_only_predictions(objectives: Sequence[Objective]) -> None:
@@ -130,11 +137,15 @@ def check_losses(losses: Mapping[str, Tensor], student: Features, teacher: Featu
 
 def _broken(features: Features) -> list[str]:
     """Return the names of the outputs that are NaN or infinite, in the order of the layers."""
-    outputs: dict[str, Tensor] = {}
+    outputs = {}
     for stack in ("hidden", "decoder_hidden"):
         for layer, states in enumerate(features.layers(stack)):
             outputs[f"{stack}_{layer}"] = states
     if features.get("logits") is not None:
         outputs["logits"] = features["logits"]
-    # Forbidden classes have the logit `-inf`.
-    return [name for name, values in outputs.items() if values.isnan().any() or values.isposinf().any()]
+    broken = []
+    for name, values in outputs.items():
+        # Forbidden classes have the logit `-inf`.
+        if values.isnan().any() or values.isposinf().any():
+            broken.append(name)
+    return broken

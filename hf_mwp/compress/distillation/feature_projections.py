@@ -113,7 +113,8 @@ class FeatureProjections:
         features = Features(output)
         projected = {}
         for name, read in self.reads.items():
-            linear = self.module["shared" if self.shared else name]
+            map_name = "shared" if self.shared else name
+            linear = self.module[map_name]
             # `bf16_full_eval` converts only the student.
             projected[name] = linear(features[read].to(linear.weight.dtype))
         return projected

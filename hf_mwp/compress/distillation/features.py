@@ -93,7 +93,9 @@ def attention_inputs(model: nn.Module, stack: str = "encoder") -> list[dict[str,
         projections = _projections(module)
         if projections:
             has_heads = getattr(projections["query"], "out_features", 1) > 0
-            layers.append(projections if has_heads else {})
+            if not has_heads:
+                projections = {}
+            layers.append(projections)
         elif getattr(module, "self", module) is None or isinstance(module, NoHeads):
             layers.append({})
     return layers
@@ -112,7 +114,7 @@ def _projections(module: nn.Module) -> dict[str, nn.Module]:
 def recorded_inputs(model: nn.Module, names: Iterable[str]) -> Iterator[dict[str, Tensor]]:
     """Yield a dictionary that receives the queries, keys and values in `names` (`"query_1"`) in each forward pass."""
     layers_of = cache(partial(attention_inputs, model))
-    recorded: dict[str, Tensor] = {}
+    recorded = {}
     handles = []
     try:
         for name in names:

@@ -102,7 +102,7 @@ def add_teacher_inputs(dataset: Any, processors: Mapping[int, Any]) -> Any:
 
     def add(columns: Mapping[str, list]) -> dict[str, list]:
         rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
-        encoded: list[dict[str, dict[str, list]]] = [{} for _ in rows]
+        encoded = [{} for _ in rows]
         for number, processor in processors.items():
             processed = processor.encode(rows)
             names = [name for name in COLUMNS if name in processed]
@@ -127,7 +127,7 @@ class TeacherInputsCollator:
         if None not in teacher_rows:
             batch[TEACHER_INPUTS] = {}
             for number, processor in self.processors.items():
-                columns: dict[str, list] = defaultdict(list)
+                columns = defaultdict(list)
                 for row, teacher_row in zip(rows, teacher_rows, strict=True):
                     for name, value in teacher_row[str(number)].items():
                         if name == "number_positions":

@@ -47,7 +47,7 @@ def mix_parameters(
     if not inplace:
         distilled = copy.deepcopy(distilled)
     old, new = check_mixing(pretrained, distilled)
-    mixed: set[int] = set()
+    mixed = set()
     for name, value in new.items():
         # Tied weights have several names but are mixed only once.
         if name in old and value.is_floating_point() and value.data_ptr() not in mixed:
@@ -98,10 +98,10 @@ def check_mixing(pretrained: nn.Module, distilled: nn.Module) -> tuple[dict[str,
     problems = _missing(old, new, "pretrained") + _missing(new, old, "distilled")
     for name, value in new.items():
         if name in old and old[name].shape != value.shape:
-            shapes = (
-                f"{tuple(old[name].shape)} in the pretrained weights, {tuple(value.shape)} in the distilled weights"
+            problems.append(
+                f"{name} is {tuple(old[name].shape)} in the pretrained weights, "
+                f"{tuple(value.shape)} in the distilled weights"
             )
-            problems.append(f"{name} is {shapes}")
     if problems:
         listed = "\n".join(f"- {problem}" for problem in problems[:12])
         more = f"\n- and {len(problems) - 12} more" if len(problems) > 12 else ""

@@ -48,10 +48,12 @@ def project_student(
         source = MwpStudentModel.from_encoder(encoder, layers=chosen_layers, add_pooling_layer=False, **encoder_fields)
     attention = source.config._attn_implementation
     source = source.float().eval()
-    bottlenecks: list[nn.Module | None] = []
+    bottlenecks = []
     for index in indices:
         bottleneck = bottleneck_of_layer.get(index + 1)
-        bottlenecks.append(None if bottleneck is None else copy.deepcopy(bottleneck).float())
+        if bottleneck is not None:
+            bottleneck = copy.deepcopy(bottleneck).float()
+        bottlenecks.append(bottleneck)
     sizes = {
         "hidden_size": hidden_size,
         "intermediate_size": intermediate_size,
@@ -94,8 +96,8 @@ class _Projection:
             padding = ~valid[:, None, None]
             self.valid.append(valid)
             self.masks.append(padding.float().masked_fill(padding, torch.finfo(torch.float32).min))
-        outputs = [self._source_states(batch, mask) for batch, mask in zip(self.batches, self.masks, strict=True)]
-        states = [self._flat(layer_states) for layer_states in zip(*outputs, strict=True)]
+        outputs = list(map(self._source_states, self.batches, self.masks))
+        states = list(map(self._flat, zip(*outputs, strict=True)))
         self.projection = residual_projection(states, self.student.config.hidden_size)
         del states
         self.wide = [output[0] for output in outputs]
@@ -108,7 +110,8 @@ class _Projection:
             self._fit_feed_forward(old, new, bottleneck)
 
     def _fit_embeddings(self) -> None:
-        old, new = self.source, self.student
+        old = self.source
+        new = self.student
         if old.embeddings_project is not None:
             # No layer norm follows the projection of narrow embeddings, so both projections form one linear map.
             new.embeddings.load_state_dict(old.embeddings.state_dict())
@@ -118,7 +121,7 @@ class _Projection:
         for name in ("word_embeddings", "position_embeddings", "token_type_embeddings"):
             getattr(new.embeddings, name).weight.copy_(getattr(old.embeddings, name).weight @ self.projection)
         norm = new.embeddings.LayerNorm
-        summed: list[Tensor] = []
+        summed = []
         hook = norm.register_forward_pre_hook(lambda _, args: summed.append(args[0]))
         for batch in self.batches:
             new.embeddings(batch["input_ids"])
@@ -128,17 +131,28 @@ class _Projection:
     def _source_states(self, batch: Mapping[str, Tensor], mask: Tensor) -> list[Tensor]:
         states = [self.source.embed(batch["input_ids"])]
         for layer, bottleneck in zip(self.source.encoder.layer, self.bottlenecks, strict=True):
-            output = layer(states[-1], mask)[0]
-            states.append(output if bottleneck is None else bottleneck(output))
+            state, _ = layer(states[-1], mask)
+            if bottleneck is not None:
+                state = bottleneck(state)
+            states.append(state)
         return states
 
     def _flat(self, states: Iterable[Tensor]) -> Tensor:
+        """Return the states of all tokens that are not padding."""
         return torch.cat([state[valid] for state, valid in zip(states, self.valid, strict=True)])
+
+    def _contexts(self, attention: nn.Module, states: list[Tensor]) -> list[Tensor]:
+        """Return the outputs of an attention module."""
+        contexts = []
+        for state, mask in zip(states, self.masks, strict=True):
+            context, _ = attention(state, mask)
+            contexts.append(context)
+        return contexts
 
     def _fit_attention(self, old: nn.Module, new: nn.Module) -> None:
         wide = self._flat(self.wide)
         narrow = self._flat(self.narrow)
-        old_contexts = [old.self(state, mask)[0] for state, mask in zip(self.wide, self.masks, strict=True)]
+        old_contexts = self._contexts(old.self, self.wide)
         old_dim = old.self.attention_head_size
         new_dim = new.self.attention_head_size
         num_heads = new.self.query.out_features // new_dim
@@ -165,22 +179,22 @@ class _Projection:
             _, new_value = factorise(output @ value_weight[old_rows], None, moment, new_dim)
             new.self.value.weight[new_rows] = new_value
             new.self.value.bias[new_rows] = 0.0
-        new_contexts = [new.self(state, mask)[0] for state, mask in zip(self.narrow, self.masks, strict=True)]
+        new_contexts = self._contexts(new.self, self.narrow)
         self._fit_output(old.output, new.output, old_contexts, new_contexts)
 
-    def _largest_heads(self, attention: nn.Module, contexts: list[Tensor], count: int) -> list[int]:
-        """Return the `count` heads with the largest outputs, in their order."""
+    def _largest_heads(self, attention: nn.Module, contexts: list[Tensor], num_heads: int) -> list[int]:
+        """Return the `num_heads` heads with the largest outputs, in their order."""
         dim = attention.self.attention_head_size
         context_of_head = self._flat(contexts).split(dim, 1)
         weight_of_head = attention.output.dense.weight.split(dim, 1)
         sizes = []
         for context, weight in zip(context_of_head, weight_of_head, strict=True):
             sizes.append((context @ weight.T).square().sum())
-        largest = torch.stack(sizes).argsort(descending=True)[:count]
+        largest = torch.stack(sizes).argsort(descending=True)[:num_heads]
         return sorted(largest.tolist())
 
     def _fit_feed_forward(self, old: nn.Module, new: nn.Module, bottleneck: nn.Module | None) -> None:
-        old_features = [old.intermediate(state) for state in self.wide]
+        old_features = list(map(old.intermediate, self.wide))
         # The student gets the neurons with the most variable outputs.
         sizes = self._flat(old_features).std(0) * (self.projection.T @ old.output.dense.weight).norm(dim=0)
         neurons = sizes.argsort(descending=True)[: new.intermediate.dense.out_features].sort().values
@@ -188,7 +202,7 @@ class _Projection:
         bias = old.intermediate.dense.bias[neurons]
         before_activation = nn.functional.linear(self._flat(self.wide), weight, bias)
         self._fit_linear(new.intermediate.dense, self._flat(self.narrow), before_activation)
-        new_features = [new.intermediate(state) for state in self.narrow]
+        new_features = list(map(new.intermediate, self.narrow))
         self._fit_output(old.output, new.output, old_features, new_features, bottleneck)
 
     def _fit_output(
@@ -200,15 +214,15 @@ class _Projection:
         bottleneck: nn.Module | None = None,
     ) -> None:
         """Fit a sublayer's output layer and norm, and advance all states, those of the source through `bottleneck`."""
-        summed = [old.dense(features) + state for features, state in zip(old_features, self.wide, strict=True)]
-        self.wide = [old.LayerNorm(states) for states in summed]
+        summed = _residual_sums(old.dense, old_features, self.wide)
+        self.wide = list(map(old.LayerNorm, summed))
         target = self._flat(summed) @ self.projection - self._flat(self.narrow)
         self._fit_linear(new.dense, self._flat(new_features), target)
-        narrow = [new.dense(features) + state for features, state in zip(new_features, self.narrow, strict=True)]
+        narrow = _residual_sums(new.dense, new_features, self.narrow)
         self._fit_norm(new.LayerNorm, narrow, self.wide)
-        self.narrow = [new.LayerNorm(states) for states in narrow]
+        self.narrow = list(map(new.LayerNorm, narrow))
         if bottleneck is not None:
-            self.wide = [bottleneck(states) for states in self.wide]
+            self.wide = list(map(bottleneck, self.wide))
 
     def _fit_linear(self, linear: nn.Linear, inputs: Tensor, outputs: Tensor) -> None:
         weight, bias = fit_linear(inputs, outputs, self.ridge)
@@ -225,19 +239,27 @@ class _Projection:
         norm.bias.copy_(target.mean(0) - gain * unit.mean(0))
 
 
+def _residual_sums(dense: nn.Module, features: list[Tensor], states: list[Tensor]) -> list[Tensor]:
+    """Return the sums of a sublayer's output and its input states, batch by batch."""
+    sums = []
+    for batch_features, batch_states in zip(features, states, strict=True):
+        sums.append(dense(batch_features) + batch_states)
+    return sums
+
+
 def _read_sample(sample: Iterable[Mapping[str, Tensor]], max_tokens: int, device) -> list[dict[str, Tensor]]:
-    batches: list[dict[str, Tensor]] = []
-    count = 0
+    batches = []
+    num_tokens = 0
     for batch in sample:
         input_ids = torch.as_tensor(batch["input_ids"]).to(device)
         mask = torch.ones_like(input_ids)
         if batch.get("attention_mask") is not None:
             mask = torch.as_tensor(batch["attention_mask"]).to(device)
         batches.append({"input_ids": input_ids, "attention_mask": mask})
-        count += int(mask.sum())
-        if count >= max_tokens:
+        num_tokens += int(mask.sum())
+        if num_tokens >= max_tokens:
             break
-    if not count:
+    if not num_tokens:
         raise ValueError("`sample` has no tokens. Pass batches with `input_ids`.")
     return batches
 

@@ -63,7 +63,7 @@ class OutputLayout:
 
     def pack(self, output: Features, inputs: Mapping[str, Any]) -> list[dict[str, np.ndarray]]:
         """Return the arrays `(tokens, width)` of each row by name, in fp32 if a value is too large for fp16."""
-        arrays: dict[str, list[np.ndarray]] = {}
+        arrays = {}
         for name in self.states:
             state = output[name]
             mask = read_mask(name, inputs, state.shape[:2], state.device)
@@ -92,7 +92,10 @@ class OutputLayout:
 
     def assemble(self, rows: Sequence[Mapping[str, np.ndarray]], inputs: Mapping[str, Any]) -> dict[str, Tensor]:
         """Return padded tensors on the CPU from rows of [`~OutputLayout.pack`], at positions in the batch's masks."""
-        dtype = np.result_type(np.float16, *(array.dtype for row in rows for array in row.values()))
+        dtype = np.dtype(np.float16)
+        for row in rows:
+            for array in row.values():
+                dtype = np.promote_types(dtype, array.dtype)
         batch = {}
         for name in self.listed:
             lists = [torch.from_numpy(row[name][:, 0].astype(dtype)) for row in rows]
@@ -101,7 +104,8 @@ class OutputLayout:
             mask = read_mask(name, inputs, _shape(name, rows), None)
             batch[name] = _padded(name, rows, mask.numpy(), width, dtype)
         if self.logits == CLASSES:
-            batch["logits"] = torch.from_numpy(np.concatenate([row["logits"] for row in rows]).astype(dtype))
+            logits = np.concatenate([row["logits"] for row in rows])
+            batch["logits"] = torch.from_numpy(logits.astype(dtype))
         elif self.logits is not None:
             mask = label_mask(inputs, _shape("logits", rows), None)
             width = self.columns
@@ -151,9 +155,12 @@ class TeacherCache(RowStore):
         schema = pyarrow.schema({"key": pyarrow.binary(16), "outputs": pyarrow.binary()})
         with self.writing(schema, {"made_from": made_from, "layout": asdict(layout)}):
             for keys, rows in batches:
-                # `save` reads the memory of an array as if it were contiguous.
-                rows = [{name: np.ascontiguousarray(array) for name, array in row.items()} for row in rows]
-                self.append({"key": keys, "outputs": list(map(save, rows))})
+                outputs = []
+                for row in rows:
+                    # `save` reads the memory of an array as if it were contiguous.
+                    arrays = {name: np.ascontiguousarray(array) for name, array in row.items()}
+                    outputs.append(save(arrays))
+                self.append({"key": keys, "outputs": outputs})
 
 
 def _arrays_of(row: memoryview) -> dict[str, np.ndarray]:
@@ -211,7 +218,11 @@ def _split(name: str, values: Tensor, counts: Sequence[int], may_forbid: bool = 
 
 def _narrow(row: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Return the arrays of a row in fp16, or unchanged if a value is too large for fp16."""
-    with np.errstate(over="ignore"):
-        half = {name: values.astype(np.float16) for name, values in row.items()}
-    too_large = any((np.isinf(half[name]) & np.isfinite(values)).any() for name, values in row.items())
-    return row if too_large else half
+    half = {}
+    for name, values in row.items():
+        with np.errstate(over="ignore"):
+            half[name] = values.astype(np.float16)
+        is_too_large = np.isinf(half[name]) & np.isfinite(values)
+        if is_too_large.any():
+            return row
+    return half

@@ -3,6 +3,7 @@
 import statistics
 import time
 import weakref
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
@@ -28,15 +29,14 @@ def count_parameters(model: nn.Module, trainable_only: bool = False, embeddings:
         embeddings (`bool`, *optional*, defaults to `True`): Whether to count the weights of `nn.Embedding` modules,
             which need memory but no computation.
     """
-    left_out = set()
+    ignored = set()
     if not embeddings:
-        left_out = {id(module.weight) for module in model.modules() if isinstance(module, nn.Embedding)}
-    count = 0
-    for parameter in model.parameters():
-        is_counted = parameter.requires_grad or not trainable_only
-        if is_counted and id(parameter) not in left_out:
-            count += parameter.numel()
-    return count
+        ignored = {module.weight for module in model.modules() if isinstance(module, nn.Embedding)}
+    total = 0
+    for parameter in set(model.parameters()) - ignored:
+        if parameter.requires_grad or not trainable_only:
+            total += parameter.numel()
+    return total
 
 
 @checked
@@ -100,7 +100,7 @@ def compare_latency(
         `dict[str, float]`: Median time of a call in seconds, by name.
     """
     check_at_least_one({"repeats": repeats}, "repeats")
-    times: dict[str, list[float]] = {name: [] for name in functions}
+    times = defaultdict(list)
     for turn in range(warmup + repeats):
         for name, function in functions.items():
             _synchronize()
@@ -141,8 +141,9 @@ def compare_costs(
     calls = {}
     for name, model in models.items():
         ids = torch.ones(batch_size, tokens, dtype=torch.long, device=next(model.parameters()).device)
-        decoder = {"decoder_input_ids": ids} if model.config.is_encoder_decoder else {}
-        calls[name] = partial(model, input_ids=ids, attention_mask=torch.ones_like(ids), **decoder)
+        calls[name] = partial(model, input_ids=ids, attention_mask=torch.ones_like(ids))
+        if model.config.is_encoder_decoder:
+            calls[name] = partial(calls[name], decoder_input_ids=ids)
     times = compare_latency(calls, repeats=repeats)
     costs = {}
     for name, model in models.items():
@@ -164,10 +165,10 @@ class _StorageCounter(TorchDispatchMode):
         self._live: dict[int, int] = {}  # bytes by the id of a storage
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        inputs = {id(storage) for storage in _storages((args, kwargs))}
+        input_ids = set(map(id, _storages((args, kwargs))))
         result = func(*args, **(kwargs or {}))
         for storage in _storages(result):
-            if id(storage) not in inputs and id(storage) not in self._live:
+            if id(storage) not in input_ids and id(storage) not in self._live:
                 self._live[id(storage)] = storage.nbytes()
                 weakref.finalize(storage, self._live.pop, id(storage), None).atexit = False
         self.peak = max(self.peak, sum(self._live.values()))

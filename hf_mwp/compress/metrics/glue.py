@@ -21,7 +21,9 @@ def f1_of_positive(predictions: Sequence[int], labels: Sequence[int]) -> float:
     is_predicted = predictions == 1
     is_positive = labels == 1
     total = int(is_predicted.sum() + is_positive.sum())
-    return 2 * int((is_predicted & is_positive).sum()) / total if total else 0.0
+    if not total:
+        return 0.0
+    return 2 * int((is_predicted & is_positive).sum()) / total
 
 
 @checked
@@ -47,7 +49,9 @@ def spearman_correlation(predictions: Sequence[float], labels: Sequence[float]) 
     predicted_ranks = shared_ranks(predictions) - mean_rank
     label_ranks = shared_ranks(labels) - mean_rank
     spread = np.sqrt((predicted_ranks @ predicted_ranks) * (label_ranks @ label_ranks))
-    return float(predicted_ranks @ label_ranks / spread) if spread else 0.0
+    if not spread:
+        return 0.0
+    return float(predicted_ranks @ label_ranks / spread)
 
 
 def shared_ranks(values: np.ndarray) -> np.ndarray:

@@ -17,14 +17,19 @@ WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|(?:(?![\u3040-\u30ff\u3400-\u9f
 @checked
 def text_figures(metrics: Sequence[str]) -> list[str]:
     """Return the keys of [`text_report`] for the given metrics. Raises `UsageError` if a package is not installed."""
-    if unknown := {*metrics} - PACKAGES.keys():
+    unknown = {*metrics} - PACKAGES.keys()
+    if unknown:
         raise UsageError(f"Unknown metrics {sorted(unknown)}. Choose from {', '.join(PACKAGES)}.")
-    missing = sorted({PACKAGES[name] for name in metrics if find_spec(PACKAGES[name]) is None})
-    if missing:
-        raise UsageError(f"The metrics {', '.join(metrics)} need {missing[0]}: pip install 'hf-mwp[seq2seq]'.")
-    keys: list[str] = []
+    packages = {PACKAGES[name] for name in metrics}
+    for package in sorted(packages):
+        if find_spec(package) is None:
+            raise UsageError(f"The metrics {', '.join(metrics)} need {package}: pip install 'hf-mwp[seq2seq]'.")
+    keys = []
     for name in metrics:
-        keys += ROUGE if name == "rouge" else [name]
+        if name == "rouge":
+            keys += ROUGE
+        else:
+            keys.append(name)
     return keys
 
 
@@ -68,7 +73,7 @@ def text_report(
     if len(predictions) != len(references):
         counts = f"{len(predictions)} texts and {len(references)} references"
         raise ValueError(f"Pass one reference for each text, got {counts}.")
-    report: dict[str, float] = {}
+    report = {}
     if not references:
         return report
     if "bleu" in metrics or "chrf" in metrics:
@@ -85,7 +90,7 @@ def text_report(
         # The tokenizer of rouge-score removes all characters but a to z and digits.
         tokenizer = None if _is_latin(references) else Words()
         scorer = RougeScorer(ROUGE, use_stemmer=True, tokenizer=tokenizer)
-        scores = [scorer.score(*pair) for pair in zip(references, predictions, strict=True)]
+        scores = list(map(scorer.score, references, predictions))
         for name in ROUGE:
             report[name] = 100 * sum(score[name].fmeasure for score in scores) / len(scores)
     return report
@@ -93,5 +98,5 @@ def text_report(
 
 def _is_latin(texts: Sequence[str]) -> bool:
     """Return whether at least half of the letters in the texts are ASCII letters."""
-    letters = [character for character in "".join(texts) if character.isalpha()]
+    letters = list(filter(str.isalpha, "".join(texts)))
     return 2 * sum(map(str.isascii, letters)) >= len(letters)

@@ -10,8 +10,19 @@ from torch import nn
 from transformers import PreTrainedConfig, PreTrainedModel
 
 
-PARTS = ("query", "key", "value", "query_key_value", "position_key", "position_query", "attention_output")
-PARTS += ("intermediate", "gate", "output")
+# Fields of `Architecture` that name a linear layer.
+PARTS = (
+    "query",
+    "key",
+    "value",
+    "query_key_value",
+    "position_key",
+    "position_query",
+    "attention_output",
+    "intermediate",
+    "gate",
+    "output",
+)
 
 # Prefix of the `model_type` of pruned Transformers encoders, see `cut_model`.
 CUT_PREFIX = "mwp_cut_"
@@ -45,15 +56,28 @@ class Architecture:
 
     def part_of(self, name: str) -> str | None:
         """Return the field, such as `"query"`, that names a module of the encoder, or `None`."""
-        found = re.fullmatch(rf"{re.escape(self.layers)}\.\d+\.(.+)".replace(r"\*", r"\d+"), name)
-        part = next((part for part in PARTS if found and getattr(self, part) == found[1]), None)
-        return part or next(filter(None, (each.part_of(name) for each in self.others)), None)
+        pattern = re.escape(self.layers).replace(r"\*", r"\d+")
+        match = re.fullmatch(rf"{pattern}\.\d+\.(.+)", name)
+        if match:
+            for field in PARTS:
+                if getattr(self, field) == match[1]:
+                    return field
+        for stack in self.others:
+            field = stack.part_of(name)
+            if field is not None:
+                return field
+        return None
 
     def stack(self, encoder: nn.Module) -> list[nn.Module]:
         """Return the layers of an encoder. Layers that share their weights are returned once."""
         outer, _, inner = self.layers.partition(".*.")
-        lists = encoder.get_submodule(outer)
-        return [layer for each in lists for layer in each.get_submodule(inner)] if inner else list(lists)
+        groups = encoder.get_submodule(outer)
+        if not inner:
+            return list(groups)
+        layers = []
+        for group in groups:
+            layers += group.get_submodule(inner)
+        return layers
 
 
 def _attention(pattern: str, names: Sequence[str] = "qkv") -> dict[str, str]:
@@ -144,10 +168,11 @@ class LayerParts:
     layer, or if all its heads or neurons were pruned. Raises `ValueError` for adapters and quantised layers."""
 
     def __init__(self, layer: nn.Module, architecture: Architecture, head_dim: int, index: int) -> None:
-        self.layer, self.architecture, self.head_dim = layer, architecture, head_dim
-        for part in PARTS:
-            name = getattr(architecture, part)
-            setattr(self, part, None if name is None else _linear(layer, name, index))
+        self.layer = layer
+        self.architecture = architecture
+        self.head_dim = head_dim
+        for field in PARTS:
+            setattr(self, field, _linear(layer, getattr(architecture, field), index))
 
     @property
     def num_heads(self) -> int:
@@ -180,22 +205,26 @@ class LayerParts:
 
 def find_encoder(model: nn.Module) -> PreTrainedModel:
     """Return the encoder within a model. Raises `ValueError` if none has a type in [`ARCHITECTURES`]."""
-    types = []
-    for part in model.modules():
-        if isinstance(part, PreTrainedModel):
-            found = find_architecture(part.config)
-            if found and not getattr(part.config, "is_decoder", False):
-                # The encoder alone of an encoder-decoder model lacks the decoder's layer stacks.
-                if all(hasattr(part.base_model, each.layers.partition(".")[0]) for each in (found, *found.others)):
-                    return part.base_model
-            types.append(str(getattr(part.config, "model_type", None)))
+    model_types = []
+    for module in model.modules():
+        if not isinstance(module, PreTrainedModel):
+            continue
+        model_types.append(str(getattr(module.config, "model_type", None)))
+        architecture = find_architecture(module.config)
+        if architecture is None or getattr(module.config, "is_decoder", False):
+            continue
+        # The encoder alone of an encoder-decoder model lacks the decoder's layer stacks.
+        stacks = (architecture, *architecture.others)
+        if all(hasattr(module.base_model, stack.layers.partition(".")[0]) for stack in stacks):
+            return module.base_model
     table = "hf_mwp.compress.models.architecture.ARCHITECTURES"
     hint = f"To support a new type, add the names of its linear layers to `{table}`."
-    if "t5" in types:
+    if "t5" in model_types:
         hint = "T5 layers share one bias over relative positions, so heads cannot be pruned in single layers."
+    types = ", ".join(dict.fromkeys(model_types)) or "no pretrained model"
     raise ValueError(
-        f"{type(model).__name__} ({', '.join(dict.fromkeys(types)) or 'no pretrained model'}) has no supported "
-        f"encoder. Supported model types: {', '.join(ARCHITECTURES)}. {hint}"
+        f"{type(model).__name__} ({types}) has no supported encoder. "
+        f"Supported model types: {', '.join(ARCHITECTURES)}. {hint}"
     )
 
 
@@ -203,32 +232,52 @@ def layer_parts(model: nn.Module) -> list[LayerParts]:
     """Return the linear layers of the encoder within a model, layer by layer, then those of `Architecture.others`.
     Raises the errors of [`find_encoder`] and [`LayerParts`]."""
     encoder = find_encoder(model)
-    config, architecture = encoder.config, find_architecture(encoder.config)
-    found = []
-    for each in (architecture, *architecture.others):
-        head_dim = getattr(config, "head_dim", None) or config.hidden_size // getattr(config, each.heads)
-        found += [LayerParts(layer, each, head_dim, index) for index, layer in enumerate(each.stack(encoder))]
-    return found
+    config = encoder.config
+    architecture = find_architecture(config)
+    layers = []
+    for stack in (architecture, *architecture.others):
+        head_dim = getattr(config, "head_dim", None) or config.hidden_size // getattr(config, stack.heads)
+        for index, layer in enumerate(stack.stack(encoder)):
+            layers.append(LayerParts(layer, stack, head_dim, index))
+    return layers
+
+
+def count_units(model: nn.Module) -> tuple[list[int], list[int]]:
+    """Return the numbers of heads and of neurons in each layer of a model's encoder."""
+    layers = layer_parts(model)
+    return [linears.num_heads for linears in layers], [linears.num_neurons for linears in layers]
 
 
 def layer_order(model: nn.Module) -> list[int]:
     """Return the index in [`layer_parts`] of each computed layer. Layers that share weights (ALBERT) share it."""
     encoder = find_encoder(model)
-    config, layers = encoder.config, len(layer_parts(encoder))
-    groups = getattr(config, "num_hidden_groups", None)
-    if groups is None:
-        return list(range(layers))
-    inner, share = layers // groups, config.num_hidden_layers / groups
-    return [int(layer / share) * inner + place for layer in range(config.num_hidden_layers) for place in range(inner)]
+    num_layers = len(layer_parts(encoder))
+    num_groups = getattr(encoder.config, "num_hidden_groups", None)
+    if num_groups is None:
+        return list(range(num_layers))
+    layers_per_group = num_layers // num_groups
+    # Each step computes all layers of one group; consecutive steps repeat the same group.
+    num_steps = encoder.config.num_hidden_layers
+    steps_per_group = num_steps / num_groups
+    order = []
+    for step in range(num_steps):
+        first = int(step / steps_per_group) * layers_per_group
+        order += range(first, first + layers_per_group)
+    return order
 
 
 def cut_heads(model: nn.Module) -> list[list[int]]:
     """Return the pruned heads of each layer from the encoder's config, by their original indices."""
-    noted, layers = getattr(find_encoder(model).config, "cut_heads", None), len(layer_parts(model))
-    return [list(heads) for heads in noted] if noted and len(noted) == layers else [[] for _ in range(layers)]
+    pruned = getattr(find_encoder(model).config, "cut_heads", None)
+    num_layers = len(layer_parts(model))
+    if not pruned or len(pruned) != num_layers:
+        return [[] for _ in range(num_layers)]
+    return [list(heads) for heads in pruned]
 
 
-def _linear(layer: nn.Module, name: str, index: int) -> nn.Linear | None:
+def _linear(layer: nn.Module, name: str | None, index: int) -> nn.Linear | None:
+    if name is None:
+        return None
     module = layer
     for step in name.split("."):
         # Some encoders of a type lack optional linear layers.

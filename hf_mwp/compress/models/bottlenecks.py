@@ -1,7 +1,7 @@
 """Bottleneck networks: small linear networks after layers of an encoder."""
 
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -40,7 +40,7 @@ class Bottleneck(nn.Module):
     def replace_output(self, layer: nn.Module, inputs: tuple, output):
         """Forward hook of an encoder layer, whose output is a tensor of states or a tuple that begins with it."""
         if isinstance(output, tuple):
-            return self(output[0]), *output[1:]
+            return (self(output[0]), *output[1:])
         return self(output)
 
 
@@ -58,12 +58,17 @@ class Bottlenecks(nn.ModuleDict):
     @contextmanager
     def recorded(self) -> Iterator[list[Tensor]]:
         """Context manager with a list to which bottleneck networks append their states `(batch, tokens, n)`."""
-        states: list[Tensor] = []
-        with ExitStack() as hooks:
-            for bottleneck in self.values():
-                hook = bottleneck.reduce.register_forward_hook(lambda module, inputs, output: states.append(output))
-                hooks.callback(hook.remove)
+        states = []
+
+        def record(module: nn.Module, inputs: tuple, output: Tensor) -> None:
+            states.append(output)
+
+        hooks = [bottleneck.reduce.register_forward_hook(record) for bottleneck in self.values()]
+        try:
             yield states
+        finally:
+            for hook in hooks:
+                hook.remove()
 
 
 def detach_bottlenecks(encoder: nn.Module) -> None:
@@ -76,8 +81,10 @@ def detach_bottlenecks(encoder: nn.Module) -> None:
 def bottlenecks_apart(encoder: nn.Module) -> Iterator[dict[int, Bottleneck]]:
     """Context manager in which an encoder computes without its bottleneck networks, yielded by layer (from 1)."""
     hooks = list(bottleneck_hooks(encoder))
-    layers = list(encoder_layers(encoder)) if hooks else []
-    bottlenecks = {layers.index(module) + 1: hook.__self__ for module, _, hook in hooks}
+    bottlenecks = {}
+    for module, _, hook in hooks:
+        layer = list(encoder_layers(encoder)).index(module) + 1
+        bottlenecks[layer] = hook.__self__
     detach_bottlenecks(encoder)
     try:
         yield bottlenecks
@@ -101,6 +108,5 @@ def encoder_layers(encoder: nn.Module) -> nn.ModuleList:
     for module in encoder.modules():
         if isinstance(module, nn.ModuleList) and len(module) == num_layers:
             return module
-    raise ValueError(
-        f"`{type(encoder).__name__}` has no `nn.ModuleList` of {num_layers} layers for bottleneck networks."
-    )
+    name = type(encoder).__name__
+    raise ValueError(f"`{name}` has no `nn.ModuleList` of {num_layers} layers for bottleneck networks.")

@@ -20,9 +20,15 @@ from .architecture import CUT_PREFIX, LayerParts, cut_heads, layer_parts
 
 
 # Auto classes that load pruned models, if Transformers has a class for the encoder.
-TASKS = ("MaskedLM", "Seq2SeqLM", "SequenceClassification", "TokenClassification")
-TASKS += ("QuestionAnswering", "MultipleChoice")
-AUTO_CLASSES = ("AutoModel", *(f"AutoModelFor{task}" for task in TASKS))
+AUTO_CLASSES = (
+    "AutoModel",
+    "AutoModelForMaskedLM",
+    "AutoModelForSeq2SeqLM",
+    "AutoModelForSequenceClassification",
+    "AutoModelForTokenClassification",
+    "AutoModelForQuestionAnswering",
+    "AutoModelForMultipleChoice",
+)
 
 
 class NoHeads(nn.Module):
@@ -36,14 +42,14 @@ class NoHeads(nn.Module):
 def slice_heads(parts: LayerParts, kept: Sequence[int], optimizer: torch.optim.Optimizer | None = None) -> None:
     """Keep only the given heads of a layer. Its parameters, their gradients and optimiser states are sliced."""
     if parts.num_heads:
-        _keep(parts.head_projections, parts.attention_output, parts.num_heads, parts.head_dim, kept, optimizer)
+        _slice_units(parts.head_projections, parts.attention_output, parts.num_heads, parts.head_dim, kept, optimizer)
         update_head_count(parts)
 
 
 def slice_neurons(parts: LayerParts, kept: Sequence[int]) -> None:
     """Keep only the given neurons of a layer; see [`slice_heads`]."""
     if parts.num_neurons:
-        _keep(parts.neuron_projections, parts.output, parts.num_neurons, 1, kept)
+        _slice_units(parts.neuron_projections, parts.output, parts.num_neurons, 1, kept)
 
 
 def update_head_count(parts: LayerParts) -> None:
@@ -61,70 +67,77 @@ def update_head_count(parts: LayerParts) -> None:
 
 def slice_position_bias(model: nn.Module) -> None:
     """Pass to each layer only its remaining heads of the relative position bias that all layers share (MPNet)."""
-    for parts, cut in zip(layer_parts(model), cut_heads(model), strict=True):
-        if parts.architecture.biased_attention is None:
+    for linears, pruned in zip(layer_parts(model), cut_heads(model), strict=True):
+        if linears.architecture.biased_attention is None:
             continue
-        attention = parts.layer.get_submodule(parts.architecture.biased_attention)
+        attention = linears.layer.get_submodule(linears.architecture.biased_attention)
         if not hasattr(attention, "biased_heads"):
             attention.register_forward_pre_hook(_take_bias)
-        attention.biased_heads = [head for head in range(parts.num_heads + len(cut)) if head not in cut]
+        num_heads = linears.num_heads + len(pruned)
+        attention.biased_heads = [head for head in range(num_heads) if head not in pruned]
 
 
 def _take_bias(attention: nn.Module, args: tuple) -> tuple:
     states, mask, bias, *rest = args
     if bias.shape[1] != len(attention.biased_heads):
         # Indexing with a list would wait for its copy to the device.
-        bias = torch.cat([bias[:, :0], *(bias.narrow(1, head, 1) for head in attention.biased_heads)], 1)
+        head_biases = [bias.narrow(1, head, 1) for head in attention.biased_heads]
+        bias = torch.cat([bias[:, :0], *head_biases], 1)
     return states, mask, bias, *rest
 
 
 def resize_heads(model: nn.Module, state_dict: Mapping[str, Tensor], *rest: Any) -> None:
     """Resize attention layers to the shapes in a state dict; for `register_load_state_dict_pre_hook`."""
     names = {module: name for name, module in model.named_modules()}
-    for parts in layer_parts(model):
-        for linear in filter(None, (*parts.head_projections, parts.attention_output)):
+    for linears in layer_parts(model):
+        for linear in filter(None, (*linears.head_projections, linears.attention_output)):
             weight = state_dict.get(f"{names[linear]}.weight")
             # The other dimension is the encoder's width. If it differs, loading the state dict must fail.
-            width = 0 if linear is parts.attention_output else 1
+            width = 0 if linear is linears.attention_output else 1
             if weight is None or weight.shape[width] != linear.weight.shape[width]:
                 continue
             linear.out_features, linear.in_features = weight.shape
             linear.weight.data = linear.weight.new_zeros(weight.shape)
             if linear.bias is not None:
                 linear.bias.data = linear.bias.new_zeros(len(weight))
-        update_head_count(parts)
+        update_head_count(linears)
 
 
-def _keep(
+def _slice_units(
     projections: Iterable[nn.Linear],
     output: nn.Linear,
-    count: int,
+    num_units: int,
     width: int,
-    kept: Sequence[int],
+    remaining: Sequence[int],
     optimizer: torch.optim.Optimizer | None = None,
 ) -> None:
-    """Keep some of `count` heads or neurons of `width` features, outputs of `projections`, inputs of `output`."""
+    """Keep only the `remaining` of `num_units` heads or neurons of `width` features, which are the outputs of
+    `projections` and the inputs of `output`."""
     for linear in projections:
         # A fused layer has all queries, then all keys, then all values.
-        rows = torch.arange(linear.out_features).view(-1, count, width)[:, list(kept)].flatten()
+        rows = torch.arange(linear.out_features).view(-1, num_units, width)[:, list(remaining)].flatten()
         for parameter in linear.parameters():
             _slice(parameter, 0, rows, optimizer)
         linear.out_features = len(rows)
-    columns = torch.arange(output.in_features).view(count, width)[list(kept)].flatten()
+    columns = torch.arange(output.in_features).view(num_units, width)[list(remaining)].flatten()
     _slice(output.weight, 1, columns, optimizer)
     output.in_features = len(columns)
 
 
 def _slice(parameter: nn.Parameter, dim: int, index: Tensor, optimizer: torch.optim.Optimizer | None) -> None:
-    index, before = index.to(parameter.device), parameter.shape
-    gradient, parameter.grad = parameter.grad, None
+    index = index.to(parameter.device)
+    full_shape = parameter.shape
+    gradient = parameter.grad
+    parameter.grad = None
     parameter.data = parameter.data.index_select(dim, index)
     if gradient is not None:
         parameter.grad = gradient.index_select(dim, index)
-    state = {} if optimizer is None else optimizer.state.get(parameter, {})
+    if optimizer is None:
+        return
+    state = optimizer.state.get(parameter, {})
     for name, value in state.items():
         # Slice the averages of the gradient and its square, but not the step count.
-        if isinstance(value, Tensor) and value.shape == before:
+        if isinstance(value, Tensor) and value.shape == full_shape:
             state[name] = value.index_select(dim, index)
 
 
@@ -148,11 +161,14 @@ class CutConfig(PreTrainedConfig):
 
     def save_pretrained(self, save_directory, **kwargs):
         """Save the config as `PreTrainedConfig` does, with the code of the models."""
-        self.auto_map = {name: f"cut_model.{each.__name__}" for name, each in _models(type(self)).items()}
+        self.auto_map = {}
+        auto_classes = {}
+        for auto_class, model_class in _models(type(self)).items():
+            self.auto_map[auto_class] = f"cut_model.{model_class.__name__}"
+            auto_classes[model_class.__name__] = auto_class
         # Because of this field, a class of Transformers says in its error what to load the folder with; see
         # `mwp_student.remote_code.refuse_class`.
         name = (self.architectures or ["pruned model"])[0]
-        auto_classes = {reference.partition(".")[2]: auto_class for auto_class, reference in self.auto_map.items()}
         sentence = (
             f"This folder contains a {name}, which was pruned. Load it with "
             f"{auto_classes.get(name, 'AutoModel')}.from_pretrained, after `import hf_mwp` or with "
@@ -167,11 +183,14 @@ class CutConfig(PreTrainedConfig):
     @property
     def heads_per_layer(self) -> list[int]:
         """Number of remaining attention heads in each layer."""
-        cut_heads = self.cut_heads or [[] for _ in self.neurons_per_layer or ()]
-        heads = [self.num_attention_heads] * len(cut_heads)
-        if self.is_encoder_decoder:
-            heads[self.encoder_layers :] = [self.decoder_attention_heads] * (len(cut_heads) - self.encoder_layers)
-        return [count - len(cut) for count, cut in zip(heads, cut_heads, strict=True)]
+        pruned_heads = self.cut_heads or [[]] * len(self.neurons_per_layer or ())
+        heads_per_layer = []
+        for layer, pruned in enumerate(pruned_heads):
+            num_heads = self.num_attention_heads
+            if self.is_encoder_decoder and layer >= self.encoder_layers:
+                num_heads = self.decoder_attention_heads
+            heads_per_layer.append(num_heads - len(pruned))
+        return heads_per_layer
 
 
 class CutModel:
@@ -179,12 +198,13 @@ class CutModel:
 
     def __init__(self, config, *args, **kwargs):
         super().__init__(config, *args, **kwargs)
-        parts = layer_parts(self)
-        cut_heads = config.cut_heads or [[] for _ in parts]
-        neurons = config.neurons_per_layer or [each.num_neurons for each in parts]
-        for each, cut, count in zip(parts, cut_heads, neurons, strict=True):
-            slice_heads(each, [head for head in range(each.num_heads) if head not in cut])
-            slice_neurons(each, range(count))
+        layers = layer_parts(self)
+        pruned_heads = config.cut_heads or [[]] * len(layers)
+        neurons_per_layer = config.neurons_per_layer or [linears.num_neurons for linears in layers]
+        for linears, pruned, num_neurons in zip(layers, pruned_heads, neurons_per_layer, strict=True):
+            remaining = [head for head in range(linears.num_heads) if head not in pruned]
+            slice_heads(linears, remaining)
+            slice_neurons(linears, range(num_neurons))
         slice_position_bias(self)
 
     def save_pretrained(self, save_directory, *args, **kwargs):
@@ -209,24 +229,29 @@ def cut_class(stock):
 
 def stock_models(config_class):
     """Return the model classes of Transformers for a config class, by the name of the Auto class that loads them."""
-    found = {name: getattr(transformers, name)._model_mapping.get(config_class, None) for name in AUTO_CLASSES}
-    return {name: model for name, model in found.items() if isinstance(model, type)}
+    models = {}
+    for auto_class in AUTO_CLASSES:
+        model_class = getattr(transformers, auto_class)._model_mapping.get(config_class, None)
+        if isinstance(model_class, type):
+            models[auto_class] = model_class
+    return models
 
 
 def _models(cut_config_class):
-    stock = next(each for each in cut_config_class.__mro__ if each.__module__.startswith("transformers."))
-    return {name: cut_class(model) for name, model in stock_models(stock).items()}
+    stock = next(base for base in cut_config_class.__mro__ if base.__module__.startswith("transformers."))
+    return {auto_class: cut_class(model) for auto_class, model in stock_models(stock).items()}
 
 
 @cache
 def _register_models(cut_config_class):
     # Called late, because it imports the models of Transformers.
-    for name, model_class in _models(cut_config_class).items():
-        getattr(transformers, name).register(cut_config_class, model_class)
+    for auto_class, model_class in _models(cut_config_class).items():
+        getattr(transformers, auto_class).register(cut_config_class, model_class)
 
 
 def __getattr__(name):
-    stock = getattr(transformers, name.removeprefix("Cut"), None) if name.startswith("Cut") else None
-    if isinstance(stock, type) and issubclass(stock, (PreTrainedConfig, PreTrainedModel)):
-        return cut_class(stock)
+    if name.startswith("Cut"):
+        stock = getattr(transformers, name.removeprefix("Cut"), None)
+        if isinstance(stock, type) and issubclass(stock, (PreTrainedConfig, PreTrainedModel)):
+            return cut_class(stock)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -30,7 +30,8 @@ def hash_model(model: nn.Module) -> str:
     digest = hashlib.blake2b(digest_size=16)
     fields = model.config.to_dict() if hasattr(model, "config") else {}
     digest.update(digest_of({"class": _name(type(model)), "config": _without(fields)}).encode())
-    for name, value in sorted({**dict(model.named_parameters()), **dict(model.named_buffers())}.items()):
+    tensors = dict(model.named_parameters()) | dict(model.named_buffers())
+    for name, value in sorted(tensors.items()):
         digest.update(f"{name} {value.dtype} {tuple(value.shape)} ".encode())
         digest.update(_content(value))
     return digest.hexdigest()
@@ -38,7 +39,9 @@ def hash_model(model: nn.Module) -> str:
 
 def _content(value: torch.Tensor) -> Any:
     """Return the bytes of a tensor's numbers."""
-    return value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data if value.numel() else b""
+    if not value.numel():
+        return b""
+    return value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data
 
 
 def _without(fields: Any) -> Any:
@@ -51,14 +54,14 @@ def hash_processing(processing: Any) -> str | None:
     """Return a hash of the vocabulary and settings with which a processor or tokenizer encodes texts."""
     if processing is None:
         return None
-    parts: dict[str, Any] = {"class": _name(type(processing))}
+    description = {"class": _name(type(processing))}
     tokenizer = getattr(processing, "tokenizer", processing)
     if hasattr(tokenizer, "get_vocab"):
-        parts["tokens"] = sorted(tokenizer.get_vocab().items())
-        parts["tokenizer"] = tokenizer_settings(tokenizer)
+        description["tokens"] = sorted(tokenizer.get_vocab().items())
+        description["tokenizer"] = tokenizer_settings(tokenizer)
     if tokenizer is not processing:
-        parts["settings"] = _settings(processing, 1)
-    return digest_of(parts)
+        description["settings"] = _settings(processing, 1)
+    return digest_of(description)
 
 
 def tokenizer_settings(tokenizer: PreTrainedTokenizerBase) -> dict[str, Any]:
@@ -76,38 +79,40 @@ def describe(value: Any, depth: int = DEPTH) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, list | tuple):
-        return [describe(each, depth) for each in value]
+        return [describe(item, depth) for item in value]
     if isinstance(value, set | frozenset):
-        return sorted((describe(each, depth) for each in value), key=str)
+        return sorted((describe(item, depth) for item in value), key=str)
     if isinstance(value, Mapping):
-        return {str(name): describe(each, depth) for name, each in value.items()}
+        return {str(name): describe(item, depth) for name, item in value.items()}
     if isinstance(value, np.ndarray | torch.Tensor):
         values = torch.as_tensor(value)
         return [str(values.dtype), list(values.shape), hashlib.blake2b(_content(values), digest_size=16).hexdigest()]
     if isinstance(value, functools.partial):
-        return [describe(each, depth) for each in (value.func, value.args, value.keywords)]
+        return describe([value.func, value.args, value.keywords], depth)
     if inspect.ismethod(value):
-        return [describe(value.__func__, depth), describe(value.__self__, depth)]
+        return describe([value.__func__, value.__self__], depth)
     if isinstance(value, type) or inspect.isroutine(value):
         value = inspect.unwrap(value)
+        enclosed = []
+        if depth:
+            enclosed += [getattr(value, "__defaults__", None), getattr(value, "__kwdefaults__", None)]
+            enclosed += map(_cell_content, getattr(value, "__closure__", None) or ())
         # Describe only the own settings of an enclosed object: a trainer, for example, refers to everything.
-        held = [getattr(value, "__defaults__", None), getattr(value, "__kwdefaults__", None)]
-        held += [_cell_content(cell) for cell in getattr(value, "__closure__", None) or ()]
-        return [_name(value), _source(value), [describe(each, min(depth - 1, 1)) for each in held if depth]]
-    kind = type(value)
+        return [_name(value), _source(value), describe(enclosed, min(depth - 1, 1))]
+    value_class = type(value)
     if hasattr(getattr(value, "tokenizer", value), "get_vocab"):
-        return [hash_processing(value), _source(kind)]
+        return [hash_processing(value), _source(value_class)]
     if depth == 0 or isinstance(value, PreTrainedModel | torch.Generator):
-        return _name(kind)
-    return [_name(kind), [_source(each) for each in kind.__mro__], _settings(value, depth - 1)]
+        return _name(value_class)
+    return [_name(value_class), list(map(_source, value_class.__mro__)), _settings(value, depth - 1)]
 
 
 @functools.cache
 def _source(definition: Any) -> str | None:
     """Return a digest of the module's source (in a notebook, the definition's) without comments and docstrings."""
-    for place in (sys.modules.get(definition.__module__), definition):
+    for source in (sys.modules.get(definition.__module__), definition):
         with suppress(OSError, TypeError, SyntaxError):
-            tree = ast.parse(textwrap.dedent(inspect.getsource(place)))
+            tree = ast.parse(textwrap.dedent(inspect.getsource(source)))
             for node in ast.walk(tree):
                 if isinstance(node, DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
                     node.body[0] = ast.Pass()
@@ -124,22 +129,25 @@ def _cell_content(cell: Any) -> Any:
 
 def _settings(value: Any, depth: int) -> dict[str, Any]:
     # State from earlier calls does not change what an object computes; modules keep their hooks in private attributes.
-    left_out = ("model", "tokenizer", *getattr(type(value), "not_settings", ()))
-    is_module = isinstance(value, nn.Module)
-    return {
-        name: describe(each, depth)
-        for name, each in sorted(getattr(value, "__dict__", {}).items())
-        if name not in left_out and not (is_module and name.startswith("_"))
-    }
+    ignored = ("model", "tokenizer", *getattr(type(value), "not_settings", ()))
+    settings = {}
+    for name, setting in sorted(getattr(value, "__dict__", {}).items()):
+        is_hook = isinstance(value, nn.Module) and name.startswith("_")
+        if name not in ignored and not is_hook:
+            settings[name] = describe(setting, depth)
+    return settings
 
 
 def _name(value: Any) -> str:
-    return f"{getattr(value, '__module__', None)}.{getattr(value, '__qualname__', type(value).__qualname__)}"
+    module = getattr(value, "__module__", None)
+    name = getattr(value, "__qualname__", type(value).__qualname__)
+    return f"{module}.{name}"
 
 
 def row_key(row: Any) -> bytes:
     """Return a 16-byte hash of a row, equal for lists, arrays and tensors. Raises `TypeError` for other types."""
-    return hashlib.blake2b(json.dumps(row, sort_keys=True, default=_as_list).encode(), digest_size=16).digest()
+    text = json.dumps(row, sort_keys=True, default=_as_list)
+    return hashlib.blake2b(text.encode(), digest_size=16).digest()
 
 
 def _as_list(value: Any) -> Any:

@@ -37,22 +37,25 @@ class TrainedTokens(nn.Module):
         weight = embedding.weight
         self.rows = nn.Parameter(weight.detach()[list(tokens)].clone())
         # Row in `rows` of each token, -1 for tokens that use the table.
-        place = torch.full((weight.shape[0],), -1, device=weight.device)
-        place[list(tokens)] = torch.arange(len(tokens), device=weight.device)
-        self.register_buffer("place", place, persistent=False)
+        row_of_token = torch.full((weight.shape[0],), -1, device=weight.device)
+        row_of_token[list(tokens)] = torch.arange(len(tokens), device=weight.device)
+        self.register_buffer("place", row_of_token, persistent=False)
         embedding.add_module(self.name, self)
         self._hook = embedding.register_forward_hook(self._replace)
 
     def _replace(self, embedding: nn.Embedding, inputs: tuple[Any, ...], output: Tensor) -> Tensor:
-        place = self.place[inputs[0]]
+        row_indices = self.place[inputs[0]]
+        rows = functional.embedding(row_indices.clamp(min=0), self.rows)
         # Some encoders scale their embeddings.
-        rows = functional.embedding(place.clamp(min=0), self.rows) * getattr(embedding, "embed_scale", 1.0)
-        return torch.where((place >= 0)[..., None], rows.to(output.dtype), output)
+        rows = rows * getattr(embedding, "embed_scale", 1.0)
+        is_trained = row_indices >= 0
+        return torch.where(is_trained[..., None], rows.to(output.dtype), output)
 
     @torch.no_grad()
     def merge(self, embedding: nn.Embedding) -> None:
         """Write the rows into the table and detach from it."""
-        embedding.weight[self.place >= 0] = self.rows[self.place[self.place >= 0]].to(embedding.weight.dtype)
+        is_trained = self.place >= 0
+        embedding.weight[is_trained] = self.rows[self.place[is_trained]].to(embedding.weight.dtype)
         self._hook.remove()
         delattr(embedding, self.name)
 
@@ -99,15 +102,13 @@ def add_lora(
     """
     from peft import LoraConfig, inject_adapter_in_model
 
-    if any(hasattr(part, "peft_config") for part in model.modules()):
+    if any(hasattr(module, "peft_config") for module in model.modules()):
         raise UsageError(f"This {type(model).__name__} already has adapters. Merge them first (`hf_mwp.merge_lora`).")
+    if alpha is None:
+        alpha = 2 * rank
     encoder = kind_of(model).encoder(model)
-    config = LoraConfig(
-        r=rank,
-        lora_alpha=2 * rank if alpha is None else alpha,
-        lora_dropout=dropout,
-        target_modules=_find_targets(encoder, targets),
-    )
+    target_modules = _find_targets(encoder, targets)
+    config = LoraConfig(r=rank, lora_alpha=alpha, lora_dropout=dropout, target_modules=target_modules)
     inject_adapter_in_model(config, encoder)
     setattr(encoder, MARK, True)
     if getattr(encoder, "pooler", None) is not None:
@@ -119,7 +120,7 @@ def add_lora(
 
 def has_lora(model: nn.Module) -> bool:
     """Return whether a model has adapters of [`add_lora`]. Adapters that users add with peft do not count."""
-    return any(hasattr(part, MARK) for part in model.modules())
+    return any(hasattr(module, MARK) for module in model.modules())
 
 
 @checked
@@ -135,11 +136,11 @@ def merge_lora(model: nn.Module) -> nn.Module:
             model.set_submodule(name, module.get_base_layer())
         elif isinstance(module, TrainedTokens):
             module.merge(model.get_submodule(name.rpartition(".")[0]))
-    for part in model.modules():
-        if hasattr(part, MARK):
-            delattr(part, MARK)
-            del part.peft_config
-            part.requires_grad_(True)
+    for module in model.modules():
+        if hasattr(module, MARK):
+            delattr(module, MARK)
+            del module.peft_config
+            module.requires_grad_(True)
     return model
 
 
@@ -152,45 +153,60 @@ def save_adapters(model: nn.Module, folder: str | PathLike) -> None:
     """Save the adapters of a model, if it has any, to the folder of a checkpoint."""
     path = Path(folder) / ADAPTERS
     path.unlink(missing_ok=True)
-    if has_lora(model):
+    weights = {name: weight.cpu().contiguous() for name, weight in _adapters(model).items()}
+    if weights:
         path.parent.mkdir(parents=True, exist_ok=True)
         with writing_weights(path.parent):
-            save_file({name: value.detach().cpu().contiguous() for name, value in _adapters(model).items()}, path)
+            save_file(weights, path)
 
 
 def load_adapters(model: nn.Module, folder: str | PathLike) -> None:
     """Load the adapters of a checkpoint. Raises `UsageError` if they differ from the adapters of the model."""
     path = Path(folder) / ADAPTERS
-    found = load_file(path) if path.is_file() else {}
-    own = _adapters(model) if has_lora(model) else {}
-    shapes = [{name: value.shape for name, value in each.items()} for each in (found, own)]
-    if shapes[0] != shapes[1]:
+    saved = load_file(path) if path.is_file() else {}
+    if _shapes(saved) != _shapes(_adapters(model)):
         raise UsageError(f"{folder} has different adapters. Resume with the LoRA options of the first run.")
-    model.load_state_dict(found, strict=False)
+    model.load_state_dict(saved, strict=False)
+
+
+def _shapes(weights: dict[str, Tensor]) -> dict[str, torch.Size]:
+    return {name: weight.shape for name, weight in weights.items()}
 
 
 def _adapters(model: nn.Module) -> dict[str, Tensor]:
     """Return the weights of all adapted modules: adapters, unmerged linear layers and trained tokens."""
+    if not has_lora(model):
+        return {}
     from peft.tuners.lora import LoraLayer
 
-    kinds = (LoraLayer, TrainedTokens)
-    inside = tuple(f"{name}." for name, module in model.named_modules() if isinstance(module, kinds))
-    return {name: value for name, value in model.state_dict().items() if name.startswith(inside)}
+    prefixes = []
+    for name, module in model.named_modules():
+        if isinstance(module, LoraLayer | TrainedTokens):
+            prefixes.append(f"{name}.")
+    return {name: weight for name, weight in model.state_dict().items() if name.startswith(tuple(prefixes))}
 
 
 def _find_targets(encoder: PreTrainedModel, targets: Sequence[str] | None) -> list[str]:
     """Return the names of the encoder's linear layers that `targets` selects."""
     architecture = find_architecture(encoder.config)
-    by_part = defaultdict(list)
+    # Full module names by the names that `targets` may contain.
+    names_by_target = defaultdict(list)
     for name, module in encoder.named_modules():
         if type(module) is nn.Linear:
-            by_part[name.rpartition(".")[2] if architecture is None else architecture.part_of(name)].append(name)
-    by_part.pop(None, None)
+            target = name.rpartition(".")[2] if architecture is None else architecture.part_of(name)
+            names_by_target[target].append(name)
+    names_by_target.pop(None, None)
     if targets is None and architecture is not None:
-        targets = [target for target in architecture.lora_targets if target in by_part]
-    unknown = [target for target in targets or () if target not in by_part]
-    if unknown or not targets:
-        fault = f"no {unknown[0]!r}" if unknown else "no default LoRA targets"
-        kind = encoder.config.model_type
-        raise UsageError(f"An encoder of type {kind!r} has {fault}. Choose from its layers: {', '.join(by_part)}.")
-    return [name for target in targets for name in by_part[target]]
+        targets = [target for target in architecture.lora_targets if target in names_by_target]
+    fault = None if targets else "no default LoRA targets"
+    names = []
+    for target in targets or ():
+        if target not in names_by_target:
+            fault = f"no {target!r}"
+            break
+        names += names_by_target[target]
+    if fault is not None:
+        model_type = encoder.config.model_type
+        choices = ", ".join(names_by_target)
+        raise UsageError(f"An encoder of type {model_type!r} has {fault}. Choose from its layers: {choices}.")
+    return names

@@ -25,6 +25,7 @@ class EmbeddingMaskedLM:
 
 def as_masked_lm(encoder: PreTrainedModel) -> PreTrainedModel:
     """Turn an encoder of any type into a masked language model, in place. It is still saved as the plain encoder."""
-    kind = type(encoder)
-    encoder.__class__ = type(kind.__name__, (EmbeddingMaskedLM, kind), {"__module__": kind.__module__})
+    encoder_class = type(encoder)
+    body = {"__module__": encoder_class.__module__}
+    encoder.__class__ = type(encoder_class.__name__, (EmbeddingMaskedLM, encoder_class), body)
     return encoder

@@ -71,7 +71,9 @@ class JudgedCandidates(PredictionKind):
     has_targets = False
 
     def class_scores(self, output: str, logits: Tensor) -> Tensor:
-        return torch.stack([torch.zeros_like(logits), logits], -1) if output == "logits" else logits
+        if output != "logits":
+            return logits
+        return torch.stack([torch.zeros_like(logits), logits], -1)
 
     def from_class_scores(self, output: str, classes: Tensor) -> Tensor:
         if output != "logits":

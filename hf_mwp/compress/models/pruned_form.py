@@ -9,10 +9,10 @@ from transformers import PreTrainedModel
 
 from hf_mwp.utils.provenance import inherit_training_texts
 
-from .architecture import CUT_PREFIX, cut_heads, find_encoder, layer_parts
+from .architecture import CUT_PREFIX, count_units, cut_heads, find_encoder, layer_parts
 from .cut_model import CutConfig, cut_class, slice_position_bias, stock_models
 from .mwp_student import MwpStudentForMaskedLM, MwpStudentForSequenceClassification, MwpStudentModel
-from .mwp_student.conversion_mwp_student import SOURCES
+from .mwp_student.conversion_mwp_student import SOURCES, common_size
 from .mwp_student.layers_mwp_student import MwpStudentBias
 
 
@@ -38,9 +38,11 @@ def pruned_class(model: nn.Module) -> type[PreTrainedModel]:
             return type(model)
         for auto_class, stock in stock_models(type(model.config)).items():
             # A subclass of a Transformers model may have further modules, which would be lost.
-            if type(model) is stock and encoder.config.model_type not in SOURCES:
+            if type(model) is not stock:
+                continue
+            if encoder.config.model_type not in SOURCES:
                 return cut_class(stock)
-            if type(model) is stock and auto_class in STUDENTS:
+            if auto_class in STUDENTS:
                 return STUDENTS[auto_class]
     class_name = type(model).__name__
     raise ValueError(f"No class can load a pruned {class_name}. Prune the encoder instead ({type(encoder).__name__}).")
@@ -65,7 +67,8 @@ def to_pruned_class(model: nn.Module) -> nn.Module:
         pruned.generation_config = copy.deepcopy(model.generation_config)
     # Leave out modules that a trainer attaches, such as the projections of a distillation.
     names = pruned.state_dict().keys()
-    pruned.load_state_dict({name: value for name, value in model.state_dict().items() if name in names})
+    weights = {name: weight for name, weight in model.state_dict().items() if name in names}
+    pruned.load_state_dict(weights)
     inherit_training_texts(pruned, model)
     return pruned.to(model.device, model.dtype).train(model.training)
 
@@ -74,7 +77,7 @@ def cut_config(model: PreTrainedModel) -> CutConfig:
     """Return the config of a model of Transformers with the heads and neurons that it has after [`record_pruning`]."""
     values = {name: value for name, value in model.config.to_dict().items() if name not in PRUNING_FIELDS}
     values["cut_heads"] = cut_heads(model)
-    values["neurons_per_layer"] = [linears.num_neurons for linears in layer_parts(model)]
+    _, values["neurons_per_layer"] = count_units(model)
     config_class = cut_class(type(model.config))
     return config_class.from_dict(values, attn_implementation=model.config._attn_implementation)
 
@@ -116,7 +119,9 @@ def is_built_on_encoder(model: nn.Module) -> bool:
 def convert_encoder(model: nn.Module, convert: Callable[[nn.Module], PreTrainedModel]) -> nn.Module:
     """Return a model on its converted encoder, which keeps its width and layers, or an encoder or model with a head
     converted."""
-    return model.convert_encoder(convert) if is_built_on_encoder(model) else convert(model)
+    if is_built_on_encoder(model):
+        return model.convert_encoder(convert)
+    return convert(model)
 
 
 def has_layer_sizes(encoder: PreTrainedModel) -> bool:
@@ -137,12 +142,11 @@ def record_pruning(model: nn.Module, cut: Mapping[int, Iterable[int]]) -> None:
         num_heads = linears.num_heads + len(removed) + len(pruned[layer])
         # Original indices of the heads that were left before this removal.
         original = [head for head in range(num_heads) if head not in pruned[layer]]
-        removed = [original[head] for head in removed]
-        pruned[layer] = sorted([*pruned[layer], *removed])
+        pruned[layer] += [original[head] for head in removed]
+        pruned[layer].sort()
     config.cut_heads = pruned if any(pruned) else None
     slice_position_bias(model)
-    heads = [linears.num_heads for linears in layers]
-    neurons = [linears.num_neurons for linears in layers]
+    heads, neurons = count_units(model)
     if config.model_type.startswith(CUT_PREFIX):
         config.neurons_per_layer = neurons
     elif has_layer_sizes(encoder):
@@ -155,5 +159,5 @@ def record_pruning(model: nn.Module, cut: Mapping[int, Iterable[int]]) -> None:
                 layer.intermediate = None
                 layer.output.dense = MwpStudentBias(config.hidden_size)
                 layer.output.dense.bias = linears.output.bias
-        config.num_attention_heads = heads[0] if len(set(heads)) == 1 else heads
-        config.intermediate_size = neurons[0] if len(set(neurons)) == 1 else neurons
+        config.num_attention_heads = common_size(heads)
+        config.intermediate_size = common_size(neurons)

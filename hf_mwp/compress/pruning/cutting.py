@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 
 from torch import nn
 
-from hf_mwp.compress.models.architecture import layer_parts
+from hf_mwp.compress.models.architecture import count_units, layer_parts
 from hf_mwp.compress.models.cut_model import resize_heads, slice_heads, slice_neurons
 from hf_mwp.compress.models.pruned_form import record_pruning, to_pruned_class
 from hf_mwp.utils.checked_types import checked
@@ -47,16 +47,16 @@ def prune(
         >>> smaller = prune(model, heads={0: [3, 7], 5: [0]}, neurons={0: range(100)})
         >>> smaller.save_pretrained("pruned")
     """
-    layers = layer_parts(model)
-    heads = check_indices(heads or {}, [linears.num_heads for linears in layers])
-    neurons = check_indices(neurons or {}, [linears.num_neurons for linears in layers])
+    num_heads, num_neurons = count_units(model)
+    heads = check_indices(heads or {}, num_heads)
+    neurons = check_indices(neurons or {}, num_neurons)
     smaller = copy.deepcopy(model)
     # Remove the hooks of a `HeadPruningCallback` and of gates from the copy.
     smaller.__dict__.pop("save_pretrained", None)
     forget_resizing(smaller)
     closed_heads = _remove_gates(HeadGates, smaller)
     closed_neurons = _remove_gates(NeuronGates, smaller)
-    removed_heads: dict[int, set[int]] = {}
+    removed_heads = {}
     for layer, linears in enumerate(layer_parts(smaller)):
         removed_heads[layer] = {*closed_heads[layer], *heads.get(layer, ())}
         removed_neurons = {*closed_neurons[layer], *neurons.get(layer, ())}

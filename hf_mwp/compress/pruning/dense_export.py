@@ -8,7 +8,12 @@ from transformers import CONFIG_MAPPING, PreTrainedModel
 
 from hf_mwp.compress.models.architecture import find_encoder
 from hf_mwp.compress.models.cut_model import stock_models
-from hf_mwp.compress.models.mwp_student.conversion_mwp_student import CLASSIFIER_ACTIVATIONS, COPIED, RENAMED
+from hf_mwp.compress.models.mwp_student.conversion_mwp_student import (
+    CLASSIFIER_ACTIVATIONS,
+    COPIED,
+    RENAMED,
+    replace_prefix,
+)
 from hf_mwp.compress.models.pruned_form import STUDENTS, convert_encoder
 from hf_mwp.utils.checked_types import checked
 
@@ -23,6 +28,7 @@ SAME_NAMES = (
     "num_hidden_layers",
     "max_position_embeddings",
     "type_vocab_size",
+    "layer_norm_eps",
     "id2label",
     "label2id",
     "problem_type",
@@ -73,7 +79,8 @@ def _dense(model: nn.Module) -> PreTrainedModel:
     auto_classes = {student.__name__: name for name, student in STUDENTS.items()}
     auto_class = auto_classes.get(class_name)
     _check(class_name, config, family, auto_class, activation)
-    fields = {name: getattr(config, name) for name in (*COPIED, *SAME_NAMES)}
+    names = COPIED + SAME_NAMES
+    fields = {name: getattr(config, name) for name in names}
     if family == "electra":
         fields["embedding_size"] = config.embedding_size
     dense_config = CONFIG_MAPPING[family](
@@ -90,10 +97,7 @@ def _dense(model: nn.Module) -> PreTrainedModel:
     prefixes = {new: old for old, new in RENAMED.items() if old.startswith(HEADS[family])}
     states = {}
     for name, value in model.state_dict().items():
-        for new_prefix, old_prefix in prefixes.items():
-            if name.startswith(new_prefix):
-                name = old_prefix + name.removeprefix(new_prefix)
-                break
+        name = replace_prefix(name, prefixes)
         states[name.replace("mwp_student.", f"{dense.base_model_prefix}.", 1)] = value
     # BERT and RoBERTa also store the bias of the language modelling head outside its last layer.
     for prefix in ("cls.predictions.", "lm_head."):
@@ -117,7 +121,8 @@ def _check(class_name: str, config: Any, family: str, auto_class: str | None, ac
     num_heads = max(config.heads_per_layer)
     fault = None
     if auto_class is None:
-        fault = f"{class_name} is not one of {', '.join(student.__name__ for student in STUDENTS.values())}"
+        names = [student.__name__ for student in STUDENTS.values()]
+        fault = f"{class_name} is not one of {', '.join(names)}"
     elif embedding_size == width:
         fault = f"embedding_size={embedding_size} equals the width of the encoder, but is projected"
     elif offset != family_offset:

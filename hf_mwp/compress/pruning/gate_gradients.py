@@ -54,9 +54,12 @@ def measure_scores(
             return leaves
 
         def score(gradients: tuple[Tensor, ...]) -> list[Tensor]:
-            scores = [gradient.abs().double() for gradient in gradients]
-            if per_example:
-                scores = [score.sum(0) for score in scores]
+            scores = []
+            for gradient in gradients:
+                score = gradient.abs().double()
+                if per_example:
+                    score = score.sum(0)
+                scores.append(score)
             return scores
 
         sums, settings = sum_gradients(teacher, batches, student, temperature, new_gates, score, per_example)
@@ -76,7 +79,7 @@ def sum_gradients(
 ) -> tuple[list[list[Tensor]], dict[str, Any]]:
     """Return the scores of each loss of [`batch_losses`], summed over batches, and the settings of the measurement.
     `inputs(rows)` returns the tensors to differentiate a batch of `rows` rows by; `score` scores their gradients."""
-    sums: list[list[Tensor]] = []
+    sums = []
     num_batches = 0
     num_examples = 0
     for batch in batches:
@@ -113,7 +116,7 @@ def scores_of_layers(sums: list[Tensor], counts: Sequence[Sequence[int]]) -> Uni
         for layer, size in enumerate(num_tensors):
             # A layer without units has an empty row.
             row = torch.zeros(0, dtype=sums[0].dtype)
-            row = torch.cat([row, *(tensor.flatten().cpu() for tensor in islice(tensors, size))])
+            row = torch.cat([row, *[tensor.flatten().cpu() for tensor in islice(tensors, size)]])
             if not row.isfinite().all():
                 raise UsageError(f"Scores are not finite for {name} of layer {layer}. Check the models' weights.")
             rows.append(row)

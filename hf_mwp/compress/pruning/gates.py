@@ -60,7 +60,11 @@ class Gates:
     @property
     def values(self) -> list[Tensor]:
         """Factors of each layer, of shape `(count,)` or `(batch, count)`; empty for layers without units."""
-        return [torch.ones(0) if module is None else getattr(module, self.buffer) for module in self._modules]
+        values = []
+        for module in self._modules:
+            factors = torch.ones(0) if module is None else getattr(module, self.buffer)
+            values.append(factors)
+        return values
 
     @values.setter
     def values(self, values: Iterable[Tensor]) -> None:
@@ -106,7 +110,8 @@ class Gates:
         modules = []
         for linears in layer_parts(model):
             has_units = getattr(linears, cls.count) > 0
-            modules.append(getattr(linears, cls.projection) if has_units else None)
+            projection = getattr(linears, cls.projection) if has_units else None
+            modules.append(projection)
         return modules
 
     @staticmethod

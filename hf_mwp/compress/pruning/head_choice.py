@@ -49,7 +49,7 @@ def choose_heads(
         total = int(scored.sum())
     num_pruned = whole_heads(ratio, total)
     # Heads of earlier choices stay pruned and count towards the number.
-    pruned: set[tuple[int, int]] = set()
+    pruned = set()
     heads_left = scored.sum(1).tolist()
     for layer, heads in (gone or {}).items():
         for head in heads:
@@ -73,7 +73,7 @@ def choose_heads(
 
 def heads_by_layer(pairs: Iterable[Sequence[int]]) -> dict[int, list[int]]:
     """Return pairs of layer and head as ascending lists of heads by layer."""
-    heads: dict[int, list[int]] = {}
+    heads = {}
     for layer, head in sorted(pairs):
         heads.setdefault(layer, []).append(head)
     return heads

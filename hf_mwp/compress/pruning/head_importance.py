@@ -31,7 +31,7 @@ class HeadImportance:
 
     def __repr__(self) -> str:
         """Return the class and its settings, the same in each process."""
-        settings = (f"{name}={value!r}" for name, value in vars(self).items() if name != "needs_batches")
+        settings = [f"{name}={value!r}" for name, value in vars(self).items() if name != "needs_batches"]
         return f"{type(self).__name__}({', '.join(settings)})"
 
     @torch.no_grad()
@@ -93,12 +93,16 @@ class WeightNorm(HeadImportance):
     def measure(self, model: nn.Module, batches: list[Mapping[str, Any]]) -> list[Tensor]:
         rows = []
         for linears in layer_parts(model):
-            row = torch.zeros(linears.num_heads, dtype=torch.float64)
+            if not linears.num_heads:
+                rows.append(torch.zeros(0))
+                continue
+            norms = []
             for linear in linears.state_projections:
                 # A fused layer has all queries, then all keys, then all values.
                 weights = linear.weight.abs().double().unflatten(0, (-1, linears.num_heads, linears.head_dim))
-                row += weights.mean((2, 3)).sum(0).cpu()
-            rows.append(row)
+                norms.append(weights.mean((2, 3)).sum(0))
+            # Add on the model's device, so that the host waits for it once for each layer.
+            rows.append(sum(norms).cpu())
         return rows
 
 
@@ -139,7 +143,8 @@ class GateGradient(HeadImportance):
 
     def measure(self, model: nn.Module, batches: list[Mapping[str, Any]]) -> list[Tensor]:
         existing = HeadGates.found_on(model)
-        with nullcontext(existing) if existing else HeadGates(model) as gates, torch.enable_grad():
+        gates_context = nullcontext(existing) if existing else HeadGates(model)
+        with gates_context as gates, torch.enable_grad():
             before = gates.values
             factors = [values.clone().requires_grad_() for values in before]
             gates.values = factors
@@ -181,7 +186,7 @@ class CombinedImportance(HeadImportance):
             if weight:
                 rows = importance._open(model, importance.measure(model, batches))
                 total = total + weight * min_max(torch.cat(rows))
-        return list(total.split([len(row) for row in rows]))
+        return list(total.split(list(map(len, rows))))
 
 
 def min_max(values: Tensor) -> Tensor:
@@ -252,11 +257,13 @@ def eager_attention(model: nn.Module):
 def left_unchanged(*models: nn.Module | None) -> Iterator[None]:
     """Context manager that evaluates models with frozen weights, and restores modes and the random state."""
     models = [model for model in models if model is not None]
-    modes: dict[nn.Module, bool] = {}
-    requires_grad: dict[Tensor, bool] = {}
+    modes = {}
+    requires_grad = {}
     for model in models:
-        modes |= {module: module.training for module in model.modules()}
-        requires_grad |= {parameter: parameter.requires_grad for parameter in model.parameters()}
+        for module in model.modules():
+            modes[module] = module.training
+        for parameter in model.parameters():
+            requires_grad[parameter] = parameter.requires_grad
     with torch.random.fork_rng({model.device for model in models if model.device.type == "cuda"}):
         try:
             for model in models:

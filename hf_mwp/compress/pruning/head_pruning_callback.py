@@ -156,7 +156,9 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
 
     def state(self) -> dict[str, Any]:
         """Return the state for checkpoints, as JSON values."""
-        heads = [[layer, head] for layer, heads in self.closed.items() for head in heads]
+        heads = []
+        for layer, closed in self.closed.items():
+            heads += [[layer, head] for head in closed]
         return {"args": {}, "attributes": {"heads": heads, "log": self.log, "options": self._options}}
 
     @property
@@ -189,7 +191,7 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
         self._mode.check_training(args, self.min_heads_per_layer, kwargs["optimizer"])
         self._examples_per_step = args.train_batch_size * args.gradient_accumulation_steps * args.world_size
         self.log = []
-        closed: dict[int, list[int]] = {}
+        closed = {}
         saved = state.stateful_callbacks.get(type(self).__name__)
         if state.global_step and saved:
             self._check_options(saved["attributes"].get("options", {}))

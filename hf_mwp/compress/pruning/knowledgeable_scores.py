@@ -14,7 +14,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
-from hf_mwp.compress.models.architecture import layer_parts
+from hf_mwp.compress.models.architecture import count_units
 from hf_mwp.utils.checked_types import checked
 from hf_mwp.utils.files import writing_weights
 from hf_mwp.utils.usage_error import UsageError
@@ -58,12 +58,6 @@ class UnitScores:
 
 def _normalized(scores: Tensor) -> Tensor:
     return scores / (scores.nan_to_num().norm(dim=1, keepdim=True) + EPSILON)
-
-
-def count_units(model: nn.Module) -> tuple[list[int], list[int]]:
-    """Return the numbers of heads and of neurons in each layer of a model's encoder."""
-    layers = layer_parts(model)
-    return [linears.num_heads for linears in layers], [linears.num_neurons for linears in layers]
 
 
 @checked
@@ -131,7 +125,7 @@ class KnowledgeableScores:
     def load(cls, folder: str | Path) -> KnowledgeableScores:
         """Load scores from a folder written by [`save`]. Raises `UsageError` if they are missing or damaged."""
         path = Path(folder) / FILE_NAME
-        tensors: dict[str, dict[str, Tensor]] = {}
+        tensors = {}
         try:
             with safe_open(path, "pt") as file:
                 for key in file.keys():

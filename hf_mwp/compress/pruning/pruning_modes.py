@@ -121,14 +121,19 @@ class SliceMode(MaskMode):
 
     def close(self, closed: Mapping[int, Sequence[int]], optimizer: Any) -> None:
         # Positions of the removed heads in the layers as they are now.
-        removed_positions: dict[int, list[int]] = {}
+        removed_positions = {}
         layers = zip(layer_parts(self.model), self._heads(), strict=True)
         for layer, (linears, (remaining, _)) in enumerate(layers):
             closed_heads = closed.get(layer, ())
-            open_positions = [position for position, head in enumerate(remaining) if head not in closed_heads]
-            if len(open_positions) < len(remaining):
+            open_positions = []
+            removed_positions[layer] = []
+            for position, head in enumerate(remaining):
+                if head in closed_heads:
+                    removed_positions[layer].append(position)
+                else:
+                    open_positions.append(position)
+            if removed_positions[layer]:
                 slice_heads(linears, open_positions, optimizer)
-                removed_positions[layer] = sorted(set(range(len(remaining))) - set(open_positions))
         record_pruning(self.model, removed_positions)
 
     def all_heads(self, scores: Tensor) -> Tensor:
@@ -147,8 +152,13 @@ class SliceMode(MaskMode):
             # Indices in the unpruned model of the heads at the beginning of the training. Their positions in this list
             # are the indices that this class uses.
             original = [head for head in range(linears.num_heads + len(cut_now)) if head not in cut_before]
-            remaining = [index for index, head in enumerate(original) if head not in cut_now]
-            removed = [index for index, head in enumerate(original) if head in cut_now]
+            remaining = []
+            removed = []
+            for index, head in enumerate(original):
+                if head in cut_now:
+                    removed.append(index)
+                else:
+                    remaining.append(index)
             heads.append((remaining, removed))
         return heads
 

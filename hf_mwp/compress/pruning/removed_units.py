@@ -9,14 +9,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from hf_mwp.compress.models.architecture import layer_parts
+from hf_mwp.compress.models.architecture import count_units, layer_parts
 from hf_mwp.utils.checked_types import checked
 from hf_mwp.utils.usage_error import UsageError
 
 from .cutting import prune
 from .gate_gradients import measure_scores
 from .gates import HeadGates, NeuronGates
-from .knowledgeable_scores import UnitScores, count_units
+from .knowledgeable_scores import UnitScores
 
 
 @checked
@@ -39,10 +39,9 @@ class RemovedUnits:
         share is not exactly `sparsity`. Raises `UsageError` if `sparsity` is outside `[0, 1)`, or no unit is left.
         """
         check_sparsity(sparsity)
-        return cls(
-            _lowest("heads", scores.heads, sparsity, round_to if head_dim else None, head_dim or 1),
-            _lowest("neurons", scores.neurons, sparsity, round_to),
-        )
+        heads = _lowest("heads", scores.heads, sparsity, round_to, head_dim)
+        neurons = _lowest("neurons", scores.neurons, sparsity, round_to, 1)
+        return cls(heads, neurons)
 
 
 @checked
@@ -94,14 +93,16 @@ def check_sparsity(sparsity: float) -> None:
         raise UsageError(f"The sparsity of a teacher must be at least 0 and below 1, got {sparsity}.")
 
 
-def _lowest(name: str, scores: Tensor, sparsity: float, round_to: int | None, width: int = 1) -> dict[int, list[int]]:
+def _lowest(
+    name: str, scores: Tensor, sparsity: float, round_to: int | None, width: int | None
+) -> dict[int, list[int]]:
     # Count the lowest scores over all layers by layer.
     scored = scores.isfinite()
     layers = scored.nonzero()[:, 0]
     total = len(layers)
     order = scores[scored].argsort(stable=True)[: round(sparsity * total)]
     num_removed = torch.bincount(layers[order], minlength=len(scores)).tolist()
-    if round_to:
+    if round_to and width:
         # Round the number of weight columns, `width` for each unit.
         for layer, num_units in enumerate(scored.sum(1).tolist()):
             columns = round(num_removed[layer] * width / round_to) * round_to
@@ -111,7 +112,7 @@ def _lowest(name: str, scores: Tensor, sparsity: float, round_to: int | None, wi
             f"A sparsity of {sparsity} would remove all {total} {name} of the teacher. Choose a lower sparsity."
         )
     # Remove the lowest scores within each layer.
-    removed: dict[int, list[int]] = {}
+    removed = {}
     for layer, row in enumerate(scores):
         if num_removed[layer]:
             lowest = row.nan_to_num(torch.inf).argsort(stable=True)[: num_removed[layer]]

@@ -51,6 +51,11 @@ def test_weight_norm_of_a_fused_layer_by_hand():
     assert WeightNorm().scores(model).tolist() == expected
 
 
+def test_weight_norm_of_a_layer_without_heads_is_empty():
+    model = prune_heads(tiny_encoder("modernbert"), {1: [0, 1, 2, 3]})
+    assert WeightNorm().scores(model).isfinite().sum(1).tolist() == [4, 0, 4]
+
+
 @pytest.mark.parametrize("name", FOREIGN)
 def test_scores_of_other_encoders(name):
     model = tiny_encoder(name, "ForSequenceClassification")

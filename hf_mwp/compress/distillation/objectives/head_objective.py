@@ -51,8 +51,11 @@ class HeadObjective(LayerObjective):
         self._models = (student.model, teacher.model)
         # Heads are listed stack by stack: encoder, decoder, cross-attention.
         stacks_before = {"encoder": [], "decoder": ["hidden"], "cross": ["hidden", "decoder_hidden"]}[self.stack]
-        self._student_offset = sum(len(student.layers(stack)) - 1 for stack in stacks_before)
-        self._teacher_offset = sum(len(teacher.layers(stack)) - 1 for stack in stacks_before)
+        self._student_offset = 0
+        self._teacher_offset = 0
+        for stack in stacks_before:
+            self._student_offset += len(student.layers(stack)) - 1
+            self._teacher_offset += len(teacher.layers(stack)) - 1
 
     def losses(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> dict[str, Tensor]:
         mask = self.mask(inputs)
@@ -66,17 +69,25 @@ class HeadObjective(LayerObjective):
             student_names, teacher_names = self._names(pair)
             student_features = [student[read] for read in student_names if read in self.student_reads]
             teacher_features = [teacher[read] for read in teacher_names if read in self.teacher_reads]
-            student_heads, teacher_heads = counterparts(
-                student_survivors and student_survivors[self._student_offset + student_layer - 1],
-                teacher_survivors and teacher_survivors[self._teacher_offset + teacher_layer - 1],
-            )
-            known_heads = [heads for heads in (student_heads, teacher_heads) if heads is not None]
-            has_heads = all(heads.places for heads in known_heads)
+            student_index = self._student_offset + student_layer - 1
+            teacher_index = self._teacher_offset + teacher_layer - 1
+            student_heads = student_survivors[student_index] if student_survivors else None
+            teacher_heads = teacher_survivors[teacher_index] if teacher_survivors else None
+            student_heads, teacher_heads = counterparts(student_heads, teacher_heads)
+            has_heads = True
+            is_pruned = False
+            for heads in (student_heads, teacher_heads):
+                if heads is None:
+                    continue
+                if not heads.places:
+                    has_heads = False
+                if len(heads.places) < heads.total:
+                    is_pruned = True
             if not (student_features and teacher_features and has_heads):
                 # A loss of zero with a gradient, since distributed training waits for the gradient of each parameter.
                 student_features = student_features or [student.layers(self.hidden)[student_layer]]
                 losses[name] = sum(feature.float().sum() for feature in student_features) * 0.0
-            elif any(len(heads.places) < heads.total for heads in known_heads):
+            elif is_pruned:
                 student_features = self._select(student_features, student_heads)
                 teacher_features = self._select(teacher_features, teacher_heads)
                 losses[name] = self._compare_surviving(student_features, teacher_features, mask)
@@ -90,11 +101,12 @@ class HeadObjective(LayerObjective):
                 f"The layer mapping {list(pair)} has an embedding output, which has no attention or queries."
             )
         student_layer, teacher_layer = pair
-        prefixes = [f"{self.prefix}{feature}" for feature in self.kinds]
-        return (
-            [f"{prefix}_{student_layer}" for prefix in prefixes],
-            [f"{prefix}_{teacher_layer}" for prefix in prefixes],
-        )
+        student_names = []
+        teacher_names = []
+        for feature in self.kinds:
+            student_names.append(f"{self.prefix}{feature}_{student_layer}")
+            teacher_names.append(f"{self.prefix}{feature}_{teacher_layer}")
+        return student_names, teacher_names
 
     def _select(self, features: list[Tensor], heads: SurvivingHeads | None) -> list[Tensor]:
         return [select_heads(values, heads, self.are_matrices) for values in features]
@@ -110,11 +122,12 @@ def surviving_heads(model: nn.Module) -> list[SurvivingHeads] | None:
     """Return the surviving heads layer by layer, or `None` for a model whose heads are not known."""
     with suppress(ValueError):
         layers = []
-        for parts, cut, closed in zip(layer_parts(model), cut_heads(model), HeadGates.closed_on(model), strict=True):
-            total = parts.num_heads + len(cut)
-            unpruned = [head for head in range(total) if head not in cut]
+        closed_heads = HeadGates.closed_on(model)
+        for linears, pruned, closed in zip(layer_parts(model), cut_heads(model), closed_heads, strict=True):
+            total = linears.num_heads + len(pruned)
+            unpruned = [head for head in range(total) if head not in pruned]
             positions = {head: position for position, head in enumerate(unpruned) if position not in closed}
-            layers.append(SurvivingHeads(total, parts.head_dim, positions))
+            layers.append(SurvivingHeads(total, linears.head_dim, positions))
         # Layers that share their weights have the same heads.
         return [layers[index] for index in layer_order(model)]
 
@@ -138,7 +151,8 @@ def select_heads(values: Tensor, heads: SurvivingHeads | None, are_matrices: boo
     """Select heads (all if `None`) of attention matrices or of vectors, see [`HeadObjective`]."""
     if heads is None:
         return values
-    dim, width = (1, 1) if are_matrices else (-1, heads.head_dim)
+    dim = 1 if are_matrices else -1
+    width = 1 if are_matrices else heads.head_dim
     positions = list(heads.places.values())
     num_heads = values.shape[dim] // width
     if positions == list(range(num_heads)):

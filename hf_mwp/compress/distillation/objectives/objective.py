@@ -74,9 +74,9 @@ class TeacherRequest:
     @classmethod
     def of(cls, objectives: Iterable[Objective]) -> Self:
         """Collect the outputs that a list of objectives reads."""
-        features: set[str] = set()
-        options: dict[str, bool] = {}
-        listed: dict[str, None] = {}
+        features = set()
+        options = {}
+        listed = {}
         for objective in objectives:
             if objective.teacher_reads:
                 features.update(objective.teacher_reads)

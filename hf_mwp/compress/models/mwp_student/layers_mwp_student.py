@@ -24,16 +24,17 @@ def score_words(score, hidden_states, labels=None, positions=None, sparse=False)
     Return `score` of the states, and the loss. If `sparse` and there are labels, only labelled tokens are scored; they
     are found if their `positions` in the flattened batch are not given.
     """
-    count = None
+    num_scored = None
     if labels is not None and sparse:
         if positions is None:
             positions = labels.flatten().ne(-100).nonzero().squeeze(1)
         labels = labels.flatten().index_select(0, positions)
         hidden_states = hidden_states.flatten(0, 1).index_select(0, positions)
-        count = len(labels)
-        hidden_states = nn.functional.pad(hidden_states, (0, 0, 0, -count % ROWS_PER_BLOCK))
-    logits = score(hidden_states)[:count]
-    return logits, None if labels is None else mean_cross_entropy(logits, labels)
+        num_scored = len(labels)
+        hidden_states = nn.functional.pad(hidden_states, (0, 0, 0, -num_scored % ROWS_PER_BLOCK))
+    logits = score(hidden_states)[:num_scored]
+    loss = None if labels is None else mean_cross_entropy(logits, labels)
+    return logits, loss
 
 
 def eager_attention_forward(module, query, key, value, attention_mask, scaling, dropout=0.0, **kwargs):
@@ -105,8 +106,9 @@ class MwpStudentSelfAttention(nn.Module):
         batch, length, _ = hidden_states.shape
         shape = (batch, length, -1, self.attention_head_size)
         attention = ALL_ATTENTION_FUNCTIONS.get_interface(self.config._attn_implementation, eager_attention_forward)
-        projections = (self.query, self.key, self.value)
-        query, key, value = (linear(hidden_states).view(shape).transpose(1, 2) for linear in projections)
+        query = self.query(hidden_states).view(shape).transpose(1, 2)
+        key = self.key(hidden_states).view(shape).transpose(1, 2)
+        value = self.value(hidden_states).view(shape).transpose(1, 2)
         dropout = self.dropout.p if self.training else 0.0
         context, probabilities = attention(
             self, query, key, value, attention_mask, dropout=dropout, scaling=self.scaling, **kwargs
@@ -132,7 +134,7 @@ class MwpStudentSublayerOutput(nn.Module):
         super().__init__()
         size = config.hidden_size
         self.dense = nn.Linear(num_features, size) if num_features else MwpStudentBias(size)
-        self.LayerNorm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
+        self.LayerNorm = nn.LayerNorm(size, eps=config.layer_norm_eps)
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
 
     def forward(self, features, residual):
@@ -165,8 +167,8 @@ class MwpStudentLayer(GradientCheckpointingLayer):
         self.attention = MwpStudentAttention(config, layer_idx)
         self.intermediate = None
         if num_neurons:
-            dense, activation = nn.Linear(config.hidden_size, num_neurons), ACT2FN[config.hidden_act]
-            self.intermediate = nn.Sequential(OrderedDict(dense=dense, activation=activation))
+            dense = nn.Linear(config.hidden_size, num_neurons)
+            self.intermediate = nn.Sequential(OrderedDict(dense=dense, activation=ACT2FN[config.hidden_act]))
         self.output = MwpStudentSublayerOutput(config, num_neurons)
 
     def forward(self, hidden_states, attention_mask=None, **kwargs):
@@ -212,11 +214,15 @@ class MwpStudentPredictions(nn.Module):
     def __init__(self, config):
         super().__init__()
         width = config.embedding_width
-        dense, activation = nn.Linear(config.hidden_size, width), ACT2FN[config.hidden_act]
+        dense = nn.Linear(config.hidden_size, width)
+        activation = ACT2FN[config.hidden_act]
         norm = nn.LayerNorm(width, eps=config.layer_norm_eps)
         self.transform = nn.Sequential(OrderedDict(dense=dense, activation=activation, LayerNorm=norm))
         self.decoder = nn.Linear(width, config.vocab_size)
         self.sparse = config.sparse_prediction
 
     def forward(self, hidden_states, labels=None, positions=None):
-        return score_words(lambda x: self.decoder(self.transform(x)), hidden_states, labels, positions, self.sparse)
+        def score(states):
+            return self.decoder(self.transform(states))
+
+        return score_words(score, hidden_states, labels, positions, self.sparse)
