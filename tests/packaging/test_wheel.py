@@ -116,7 +116,7 @@ def test_metadata(wheel):
     assert (metadata["Name"], metadata["Version"]) == ("hf-mwp", __version__)
     assert metadata["License-Expression"] == "Apache-2.0" and metadata["Requires-Python"] == ">=3.11"
     assert "hf-mwp = hf_mwp.commands.main:main" in entry_points
-    assert {"runtime", "onnx", "docs", "dev", "demo", "ltp", "seq2seq"} <= {*metadata.get_all("Provides-Extra")}
+    assert {"cli", "runtime", "onnx", "docs", "dev", "demo", "ltp", "seq2seq"} <= {*metadata.get_all("Provides-Extra")}
     known = "Programming Language :: Python :: 3.11"
     assert known in metadata.get_all("Classifier")
     needed = metadata.get_all("Requires-Dist")

@@ -38,8 +38,6 @@ def unknown_name(name: object, known: Iterable[object], noun: str) -> str | None
 
 def read_recipe(path: str | Path, base: str | Path | None = None, _above: tuple[Path, ...] = ()) -> Any:
     """Read a recipe, merged into its base or into `base`. Raises `RecipeError` if a file is wrong."""
-    from omegaconf import OmegaConf
-
     path = Path(path)
     try:
         content = read_yaml(path)
@@ -55,6 +53,8 @@ def read_recipe(path: str | Path, base: str | Path | None = None, _above: tuple[
     base_content = read_recipe(base_path, None, (*_above, path.resolve()))
     if not isinstance(base_content, Mapping) or not base_content.keys() & set(KEYS):
         raise RecipeError(f"{path}: its `base` {base_path} is not a valid recipe.")
+    from omegaconf import OmegaConf
+
     changes = {key: value for key, value in content.items() if key != "base"}
     try:
         merged = OmegaConf.to_container(OmegaConf.merge(base_content, changes))
