@@ -5,8 +5,10 @@ import re
 import sys
 
 import pytest
+import torch
 
 from hf_mwp.commands.main import main
+from hf_mwp.compress.pruning import draw_importance
 from hf_mwp.runtime.problems import ProblemError, load_tagger
 from hf_mwp.utils.usage_error import UsageError
 from hf_mwp.utils.yaml_values import parse_mapping
@@ -104,6 +106,8 @@ def test_without_matplotlib_no_plots_are_drawn(missing, problems, solver_folder,
     shown = " ".join(capsys.readouterr().out.split())
     assert shown.count("No plots are drawn. Drawing needs the package matplotlib. Run `pip install matplotlib`") == 1
     assert "heads.png" not in shown and [path.name for path in tmp_path.iterdir()] == ["heads.json"]
+    with pytest.raises(UsageError, match="Drawing scores needs the package matplotlib.*pip install"):
+        draw_importance(torch.ones(1, 2), tmp_path / "scores.png")
 
 
 def test_every_import_is_a_requirement(repository):

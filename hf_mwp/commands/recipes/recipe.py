@@ -60,7 +60,8 @@ def read_recipe(path: str | Path, base: str | Path | None = None, _above: tuple[
         raise RecipeError(f"{path}: its `base` {base_path} is not a valid recipe.")
     from omegaconf import OmegaConf
 
-    changes = {key: value for key, value in content.items() if key != "base"}
+    changes = dict(content)
+    del changes["base"]
     try:
         merged = OmegaConf.to_container(OmegaConf.merge(base_content, changes))
     except TypeError as error:
@@ -125,7 +126,9 @@ class Recipe:
         for name in stages:
             fault = f"{name!r:.80} is not a valid name of a stage. Use up to 60 letters, digits, - and _."
             self._need(STAGE_NAME.fullmatch(name), "stages", fault)
-        self._options = {name: self._mapping(options, f"stages.{name}") for name, options in stages.items()}
+        self._options: dict[str, dict[str, Any]] = {}
+        for name, options in stages.items():
+            self._options[name] = self._mapping(options, f"stages.{name}")
         self._use_budget(budget or content.get("budget"), content.get("budgets"))
         if isinstance(changes, Mapping | None):
             changes = [changes or {}]
@@ -139,9 +142,9 @@ class Recipe:
             self._check_search()
         self.stages: dict[str, Stage] = {}
         self._unset: dict[str, str] = {}  # errors of stages with a variable that must be set
-        options = self._filled()
-        for name in options:
-            self._add_stage(name, options, ())
+        filled = self._filled()
+        for name in filled:
+            self._add_stage(name, filled, ())
 
     @classmethod
     def from_file(cls, path: str | Path, output_dir: str | Path, base: str | Path | None = None, **kwargs) -> Self:
@@ -222,8 +225,9 @@ class Recipe:
         from omegaconf.errors import OmegaConfBaseException
 
         self._check_no_resolvers(self.variables, "variables")
+        placeholders = {name: f"\0{name}\0" for name in self._options}
         try:
-            root = OmegaConf.create({name: f"\0{name}\0" for name in self._options} | self.variables)
+            root = OmegaConf.create(placeholders | self.variables)
         except OmegaConfBaseException as error:
             raise RecipeError(f"{self.source}, variables: {error}") from None
         filled: dict[str, dict[str, Any]] = {}
