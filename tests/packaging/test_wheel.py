@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 SOLVER = ROOT / "model_cards" / "mwp-student-3L-gts-math23k-gemma"
 TEXT = "小明有4个苹果和2个梨，一共有多少个水果？"
 ONLY = ("numpy", "tokenizers")
-OF_COMMANDS = ("yaml", "rich", "pygments", "markdown_it", "mdurl")
+OF_COMMANDS = ("filelock", "yaml", "rich", "pygments", "markdown_it", "mdurl")
 
 
 @pytest.fixture(scope="module")
