@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hf_mwp.utils.checks import check_at_least_one, check_options
+from hf_mwp.utils.files import find_names
 from hf_mwp.utils.option import option
 
 from .tasks.data_options import MeasuredTaskArguments
@@ -69,10 +70,8 @@ def run(console: CommandConsole, args: HeadsArguments, data_args: MeasuredTaskAr
     unit = f", in units of 1e{exponent}" if exponent else ""
     title = f"{args.importance} of {Path(args.model).name} by layer (row) and head (column){unit}"
     console.print(make_table(title, headings, rows, right=headings))
-    files = "heads.json"
-    if (folder / "heads.png").exists():
-        files += ", heads.png"
-    console.print(f"{folder} contains {files}")
+    files = find_names(folder, ("heads.json", "heads.png"))
+    console.print(f"{folder} contains {', '.join(files)}")
 
 
 def _shared_exponent(scores: Sequence[Sequence[float | None]]) -> int:

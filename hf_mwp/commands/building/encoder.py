@@ -218,9 +218,9 @@ def parse_layers(text: str | int | Sequence[int] | None, name: str = "layers") -
         return None
     try:
         if isinstance(text, list | tuple):
-            layers = [int(index) for index in text]
+            layers = list(map(int, text))
         elif "," in str(text):
-            layers = [int(index) for index in text.split(",")]
+            layers = list(map(int, text.split(",")))
         else:
             layers = int(text)
         if isinstance(layers, int):

@@ -126,12 +126,14 @@ def locate_solver(name: str, options: Mapping[str, Any]) -> Path | None:
 def locate_tokenizer(name: str, options: Mapping[str, Any] | None = None) -> Path | None:
     """Return the folder of a tokenizer, or `None` for a Hub id. Raises `UsageError` if a folder has no tokenizer."""
     path = Path(name)
-    if path.is_dir() and not has_tokenizer(path):
-        raise UsageError(f"{name} has no tokenizer (tokenizer.json or vocab.txt). Set --tokenizer.")
     fault = missing_folder(name)
     if fault:
         raise UsageError(fault)
-    return path if path.is_dir() else None
+    if not path.is_dir():
+        return None
+    if not has_tokenizer(path):
+        raise UsageError(f"{name} has no tokenizer (tokenizer.json or vocab.txt). Set --tokenizer.")
+    return path
 
 
 def has_tokenizer(folder: str | Path) -> bool:

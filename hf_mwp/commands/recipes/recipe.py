@@ -190,10 +190,10 @@ class Recipe:
             self._change(changes, f"{key}.")
 
     def _check_search(self) -> None:
-        has_keys = self.search.keys() == {"variable", "values", "stage"}
-        has_values = has_keys and isinstance(self.search["values"], list) and self.search["values"]
+        values = self.search.get("values")
+        has_values = isinstance(values, list) and values
         fault = "must have the keys `variable`, `values` (a list of at least one) and `stage`."
-        self._need(has_values, "search", fault)
+        self._need(has_values and self.search.keys() == {"variable", "values", "stage"}, "search", fault)
         self._check(self.search["variable"], self.variables, "variable", "search")
         self._check(self.search["stage"], self._options, "stage", "search")
 
