@@ -145,8 +145,7 @@ class GlueTask(Task):
         encoded = self.encode(rows, processor)
         collate = self.collator(model, processor)
         # Batches of rows of similar length need little padding.
-        lengths = [len(inputs["input_ids"]) for inputs in encoded]
-        order = sorted(range(len(rows)), key=lengths.__getitem__)
+        order = sorted(range(len(rows)), key=lambda index: len(encoded[index]["input_ids"]))
         batches = [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
         if progress is not None:
             batches = progress(batches)
@@ -160,10 +159,13 @@ class GlueTask(Task):
             # Fields of `GluePrediction` for each row of the batch.
             if self.classes:
                 probabilities = logits.softmax(-1)
-                columns = [logits.argmax(-1), probabilities.amax(-1), probabilities.var(-1, correction=0)]
+                columns = [
+                    logits.argmax(-1).tolist(),
+                    probabilities.amax(-1).tolist(),
+                    probabilities.var(-1, correction=0).tolist(),
+                ]
             else:
-                columns = [logits.view(-1)]
-            columns = [column.tolist() for column in columns]
+                columns = [logits.view(-1).tolist()]
             for index, *values in zip(batch, *columns, strict=True):
                 predictions[index] = GluePrediction(rows[index], *values, classes=self.classes)
         model.train(was_training)
@@ -174,7 +176,10 @@ class GlueTask(Task):
         groups = {"": predictions}
         # Validation rows come from the training split, so they belong to no group.
         for split in GLUE_SOURCES[self.name].dev:
-            group = [prediction for prediction in predictions if prediction.row["id"].startswith(f"{split}-")]
+            group = []
+            for prediction in predictions:
+                if prediction.row["id"].startswith(f"{split}-"):
+                    group.append(prediction)
             if 0 < len(group) < len(predictions):
                 groups[split.removeprefix("dev")] = group
         report: dict[str, float] = {}
