@@ -41,7 +41,7 @@ $(STAMPS)/venv:
 # constraints.txt names a torch version: without it the newest torch comes with several GB of CUDA libraries.
 $(STAMPS)/package: setup.cfg constraints.txt | $(STAMPS)/venv
 	@echo "Installing hf-mwp and what it needs into $(VENV) (the first time takes minutes)"
-	$(PIP) --editable .
+	$(PIP) --editable '.[cli]'
 	@touch $@
 
 $(STAMPS)/demo: $(STAMPS)/package
@@ -88,9 +88,9 @@ OLDEST_TESTS ?= tests/test_public_api.py tests/solver/training/test_solver_train
 $(OLDEST)/.installed: setup.cfg constraints.txt
 	test -x $(OLDEST)/bin/python || $(OLDEST_PYTHON) -m venv $(OLDEST)
 	grep '^torch==' constraints.txt > $(OLDEST)/constraints.txt
-	sed -n -E '/^install_requires/,/^$$/p; /^dev =/,$$p' setup.cfg \
+	sed -n -E '/^install_requires/,/^$$/p; /^cli =/,$$p' setup.cfg \
 		| sed -n -E '/^ +torch>/d; s/^ +([A-Za-z0-9_-]+)>=([0-9.]+).*/\1==\2/p' >> $(OLDEST)/constraints.txt
-	$(OLDEST_PIP) --editable . pytest hypothesis
+	$(OLDEST_PIP) --editable '.[cli]' pytest hypothesis
 	@touch $@
 
 test-oldest: $(OLDEST)/.installed

@@ -47,7 +47,7 @@ _NAMES = {
         "SolverTrainingConfig",
     ),
 }
-_all, _get = lazy_names(__name__, _NAMES)[:2]
+_all, _get, _ = lazy_names(__name__, _NAMES)
 
 # Subpackages available as attributes.
 _PACKAGES = {
@@ -69,7 +69,7 @@ def _is_command() -> bool:
         # Python is still locating the module of `python -m`.
         words = sys.orig_argv
         return "-m" in words and words[words.index("-m") + 1].partition(".")[0] == __name__
-    return Path(sys.argv[0]).stem == "hf-mwp" if sys.argv else False
+    return bool(sys.argv) and Path(sys.argv[0]).stem == "hf-mwp"
 
 
 # Registration imports PyTorch, which takes seconds: the command line registers after parsing, so that --help is fast.
@@ -78,7 +78,9 @@ if not _is_command() and find_spec("torch") is not None:
 
 
 def __getattr__(name: str):
-    return import_module(_PACKAGES[name], __name__) if name in _PACKAGES else _get(name)
+    if name in _PACKAGES:
+        return import_module(_PACKAGES[name], __name__)
+    return _get(name)
 
 
 def __dir__() -> list[str]:

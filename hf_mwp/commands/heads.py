@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hf_mwp.utils.checks import check_at_least_one, check_options
+from hf_mwp.utils.files import find_names
 from hf_mwp.utils.option import option
 
 from .tasks.data_options import MeasuredTaskArguments
+from .tasks.reporter import SILENT, Reporter
 from .terminal.console import CommandConsole, make_table
 
 
@@ -57,7 +59,7 @@ OPTIONS = (HeadsArguments, MeasuredTaskArguments)
 
 
 def run(console: CommandConsole, args: HeadsArguments, data_args: MeasuredTaskArguments) -> None:
-    folder, scores = score_heads(args, data_args)
+    folder, scores = score_heads(args, data_args, console)
     exponent = _shared_exponent(scores)
     num_heads = max(map(len, scores))
     headings = ["layer", *map(str, range(num_heads))]
@@ -68,7 +70,8 @@ def run(console: CommandConsole, args: HeadsArguments, data_args: MeasuredTaskAr
     unit = f", in units of 1e{exponent}" if exponent else ""
     title = f"{args.importance} of {Path(args.model).name} by layer (row) and head (column){unit}"
     console.print(make_table(title, headings, rows, right=headings))
-    console.print(f"{folder} contains heads.json, heads.png")
+    files = find_names(folder, ("heads.json", "heads.png"))
+    console.print(f"{folder} contains {', '.join(files)}")
 
 
 def _shared_exponent(scores: Sequence[Sequence[float | None]]) -> int:
@@ -94,7 +97,9 @@ def make_importance(name: str, alpha: float = 0.5, seed: int = 0) -> HeadImporta
     return importance_class()
 
 
-def score_heads(args: HeadsArguments, data_args: MeasuredTaskArguments) -> tuple[Path, list[list[float | None]]]:
+def score_heads(
+    args: HeadsArguments, data_args: MeasuredTaskArguments, reporter: Reporter = SILENT
+) -> tuple[Path, list[list[float | None]]]:
     """Score the attention heads of a model, and write the scores to `heads.json` and `heads.png`: `hf-mwp heads`.
     Returns the folder, and the scores by layer and head, with `None` for pruned heads."""
     from hf_mwp.compress.pruning import draw_importance, rows_of
@@ -102,6 +107,7 @@ def score_heads(args: HeadsArguments, data_args: MeasuredTaskArguments) -> tuple
     from hf_mwp.utils.run_folder import check_output_folder
 
     from .tasks.make_task import make_task
+    from .tasks.plots import can_draw
 
     importance = make_importance(args.importance, args.alpha, args.seed)
     folder = Path(args.output_dir or Path("runs") / f"heads_{Path(args.model).resolve().name}")
@@ -123,5 +129,7 @@ def score_heads(args: HeadsArguments, data_args: MeasuredTaskArguments) -> tuple
         "scores": layer_scores,
     }
     write_json(folder / "heads.json", record)
-    draw_importance(scores, folder / "heads.png", title=f"{args.importance} of the heads of {Path(args.model).name}")
+    if can_draw(reporter):
+        title = f"{args.importance} of the heads of {Path(args.model).name}"
+        draw_importance(scores, folder / "heads.png", title)
     return folder, layer_scores

@@ -99,7 +99,7 @@ def _main(argv: list[str]) -> int:
         if package == "hf_mwp" or os.environ.get("HF_MWP_TRACEBACK"):
             raise
         if type(error) is ModuleNotFoundError:
-            return _fail(f"`hf-mwp {name}` needs the package {package}. `pip install hf-mwp` installs it.", 1)
+            return _fail(f"`hf-mwp {name}` needs the package {package}. `pip install 'hf-mwp[cli]'` installs it.", 1)
         return _fail(str(error), 1)
     except Exception as error:
         from huggingface_hub.errors import StrictDataclassError

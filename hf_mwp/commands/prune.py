@@ -70,7 +70,10 @@ def run(console: CommandConsole, *options) -> None:
         title = f"{options[1].model} on {result.task.name}"
         title += "\nparameters, operations and time are the encoder's, for one text of 32 tokens"
         console.print(model_table(title, result.metrics["models"], COLUMNS, result.task.metric))
-    console.print(describe_contents(result.folder, "model", "processor", ACCURACY_LATENCY, "heads_*.png"))
+    files = ["model", "processor"]
+    if (result.folder / ACCURACY_LATENCY).exists():
+        files += [ACCURACY_LATENCY, "heads_*.png"]
+    console.print(describe_contents(result.folder, *files))
 
 
 def prune(
@@ -90,6 +93,7 @@ def prune(
 
     from .tasks.evaluation import measure_splits
     from .tasks.make_task import make_task, print_data_report
+    from .tasks.plots import can_draw
     from .training import RunResult
 
     values = option_values(data_args, args, config)
@@ -132,7 +136,8 @@ def prune(
                 processor.save_pretrained(unfinished)
             measure = partial(measure_splits, task, processor=processor, config=config, args=args, reporter=reporter)
             metrics = _metrics_of(model, generations, measure)
-            _draw(args, task, metrics["models"], generations, folder.path)
+            if can_draw(reporter):
+                _draw(args, task, metrics["models"], generations, folder.path)
             folder.finish(metrics)
     return RunResult(folder.path, metrics, task)
 

@@ -101,6 +101,7 @@ def find_sparse_teacher(
 
     from .tasks.evaluation import measure_splits
     from .tasks.make_task import make_task
+    from .tasks.plots import can_draw
     from .training import RunResult
 
     if config.auto_sparsity and args.scores == "random":
@@ -124,7 +125,9 @@ def find_sparse_teacher(
             measure = partial(measure_splits, task, processor=processor, config=config, args=args, reporter=reporter)
             metrics = _metrics_of(trainer, measure, task.metric)
             metrics["scores"] = args.scores
-            _draw(trainer, metrics["models"], task.metric, folder.path, f"{Path(args.teacher).name} on {task.name}")
+            if can_draw(reporter):
+                title = f"{Path(args.teacher).name} on {task.name}"
+                _draw(trainer, metrics["models"], task.metric, folder.path, title)
             folder.finish(metrics)
     return RunResult(folder.path, metrics, task)
 

@@ -20,7 +20,7 @@ from .hub.run_records import read_figures, read_stage
 from .resuming import begin_record, begin_run
 from .tasks.evaluation import Evaluation, evaluate_splits
 from .tasks.make_task import print_data_report
-from .tasks.plots import draw_learning_curve
+from .tasks.plots import can_draw, draw_learning_curve
 from .tasks.reporter import SILENT, Reporter
 from .tasks.task import Task
 
@@ -79,7 +79,7 @@ def train_on_task(
         elif trainer.eval_dataset is not None:
             validation = trainer.evaluate(metric_key_prefix="validation")
             metrics["validation"] = {key.removeprefix("validation_"): value for key, value in validation.items()}
-        if is_main_process():
+        if is_main_process() and can_draw(reporter):
             _draw_history(task, name, trainer.state.log_history, folder.path / "learning_curve.png")
         folder.finish(metrics)
         if config.push_to_hub:

@@ -4,6 +4,7 @@ import math
 from collections.abc import Collection
 from dataclasses import fields
 from functools import partial
+from importlib.util import find_spec
 from typing import Any
 
 from .checked_types import check_fields
@@ -16,6 +17,13 @@ def as_list(value: Any) -> list:
     if value is None:
         return []
     return list(value) if isinstance(value, list | tuple) else [value]
+
+
+def check_installed(package: str, purpose: str) -> None:
+    """Raise `UsageError` if a package of the extra `cli` is not installed; `purpose` begins the message."""
+    if find_spec(package) is None:
+        remedy = f"Run `pip install {package}`, or `pip install 'hf-mwp[cli]'` for all packages of the commands."
+        raise UsageError(f"{purpose} needs the package {package}. {remedy}")
 
 
 def check_used(options: Any, used: Collection[str], remedy: str) -> None:

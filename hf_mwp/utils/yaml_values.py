@@ -4,13 +4,15 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from hf_mwp.utils.usage_error import UsageError
+from .checks import check_installed
+from .usage_error import UsageError
 
 
 def read_yaml(path: str | Path) -> Any:
     """Parse a YAML file in UTF-8 or UTF-16. `${name}` is not replaced. Raises `UsageError` if the file is missing,
     damaged, repeats a key, or calls a resolver ([`check_no_resolvers`])."""
     # Imported here, so that `hf-mwp --help` needs no package.
+    check_installed("omegaconf", f"Reading {path}")
     import yaml
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
@@ -75,6 +77,7 @@ def _calls_resolver(text: str) -> bool:
 
 def read_value(text: str) -> Any:
     """Parse a number, list, mapping, quoted string or null as YAML; return any other text unchanged, with its `#`."""
+    check_installed("omegaconf", "Reading YAML")
     import yaml
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException

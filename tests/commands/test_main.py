@@ -62,7 +62,7 @@ def test_errors_are_one_line(capsys, monkeypatch):
     [
         (
             ModuleNotFoundError("No module named 'jieba'", name="jieba"),
-            "needs the package jieba. `pip install hf-mwp`",
+            "needs the package jieba. `pip install 'hf-mwp[cli]'`",
         ),
         (ImportError("`adamw_bnb_8bit` needs bitsandbytes"), "hf-mwp: `adamw_bnb_8bit` needs bitsandbytes"),
         (PackageNotFoundError("deepspeed>=0.9.3"), "hf-mwp: No package metadata was found for deepspeed>=0.9.3"),

@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 SOLVER = ROOT / "model_cards" / "mwp-student-3L-gts-math23k-gemma"
 TEXT = "小明有4个苹果和2个梨，一共有多少个水果？"
 ONLY = ("numpy", "tokenizers")
-OF_COMMANDS = ("yaml", "rich", "pygments", "markdown_it", "mdurl")
+OF_COMMANDS = ("filelock", "yaml", "rich", "pygments", "markdown_it", "mdurl")
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +116,7 @@ def test_metadata(wheel):
     assert (metadata["Name"], metadata["Version"]) == ("hf-mwp", __version__)
     assert metadata["License-Expression"] == "Apache-2.0" and metadata["Requires-Python"] == ">=3.11"
     assert "hf-mwp = hf_mwp.commands.main:main" in entry_points
-    assert {"runtime", "onnx", "docs", "dev", "demo", "ltp", "seq2seq"} <= {*metadata.get_all("Provides-Extra")}
+    assert {"cli", "runtime", "onnx", "docs", "dev", "demo", "ltp", "seq2seq"} <= {*metadata.get_all("Provides-Extra")}
     known = "Programming Language :: Python :: 3.11"
     assert known in metadata.get_all("Classifier")
     needed = metadata.get_all("Requires-Dist")

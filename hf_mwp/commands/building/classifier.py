@@ -97,7 +97,9 @@ def make_student_classifier(
         check_same_tokens(source, student_tokenizer, tokenizer, "Distillation needs the same tokenizer.")
         return student
 
-    layers = options.layers_of(teacher) if options.student_init in ("cut", "project") else None
+    layers = None
+    if options.student_init in ("cut", "project"):
+        layers = options.layers_of(teacher)
     if options.student_init == "cut":
         return derive_student(MwpStudentForSequenceClassification, teacher, layers=layers, **options.dropouts)
     if options.student_init == "project":

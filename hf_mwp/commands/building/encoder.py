@@ -165,7 +165,9 @@ def keep_layers(encoder: PreTrainedModel, layers: int | list[int] | None) -> Pre
         return encoder
     if encoder.config.model_type in SOURCES:
         return derive_student(MwpStudentModel, encoder, layers=layers, add_pooling_layer=False)
-    num_layers = layers if isinstance(layers, int) else len(layers)
+    num_layers = layers
+    if isinstance(layers, list):
+        num_layers = len(layers)
     total = encoder.config.num_hidden_layers
     if num_layers > total or (isinstance(layers, list) and layers != list(range(num_layers))):
         raise UsageError(
@@ -203,7 +205,10 @@ def project_on_problems(
 
     # Sort problems by length, which reduces padding.
     problems = sorted(problems, key=lambda problem: len(problem.text))
-    sample = [processor(problems[start : start + SAMPLE_BATCH]) for start in range(0, len(problems), SAMPLE_BATCH)]
+    sample = []
+    for start in range(0, len(problems), SAMPLE_BATCH):
+        batch = problems[start : start + SAMPLE_BATCH]
+        sample.append(processor(batch))
     return project_student(encoder, layers=layers, sample=sample, **fields)
 
 
@@ -213,12 +218,15 @@ def parse_layers(text: str | int | Sequence[int] | None, name: str = "layers") -
         return None
     try:
         if isinstance(text, list | tuple):
-            layers = [int(index) for index in text]
+            layers = list(map(int, text))
         elif "," in str(text):
-            layers = [int(index) for index in text.split(",")]
+            layers = list(map(int, text.split(",")))
         else:
             layers = int(text)
-        is_valid = layers >= 1 if isinstance(layers, int) else min(layers, default=-1) >= 0
+        if isinstance(layers, int):
+            is_valid = layers >= 1
+        else:
+            is_valid = min(layers, default=-1) >= 0
         if not is_valid:
             raise ValueError(layers)
     except ValueError:

@@ -45,8 +45,10 @@ def check_fields(option: str, config: PreTrainedConfig, fields: Iterable[str]) -
     """Raise `UsageError` if an option sets a field that the default configuration does not have, or `model_type`."""
     for name in fields:
         if name == "model_type" or not hasattr(config, name):
-            close = get_close_matches(name, config.to_dict(), n=1)
-            hint = f" Did you mean {close[0]!r}?" if close else ""
+            hint = ""
+            similar = get_close_matches(name, config.to_dict(), n=1)
+            if similar:
+                hint = f" Did you mean {similar[0]!r}?"
             raise UsageError(f"`{option}`: {type(config).__name__} has no field {name!r}.{hint}")
 
 
@@ -86,8 +88,10 @@ def check_folder(name: str, solver: bool = False) -> Path | None:
             pass
     config = path / "config.json"
     if not config.exists():
+        hint = ""
         model_folders = sorted(file.parent for file in path.glob("*/config.json"))
-        hint = f" Did you mean {model_folders[0]}?" if model_folders else ""
+        if model_folders:
+            hint = f" Did you mean {model_folders[0]}?"
         raise UsageError(f"{path} is not a model folder: config.json is missing.{hint}")
     model_type = read_mapping(config).get("model_type")
     if solver and solver_class(model_type) is None:
@@ -122,12 +126,14 @@ def locate_solver(name: str, options: Mapping[str, Any]) -> Path | None:
 def locate_tokenizer(name: str, options: Mapping[str, Any] | None = None) -> Path | None:
     """Return the folder of a tokenizer, or `None` for a Hub id. Raises `UsageError` if a folder has no tokenizer."""
     path = Path(name)
-    if path.is_dir() and not has_tokenizer(path):
-        raise UsageError(f"{name} has no tokenizer (tokenizer.json or vocab.txt). Set --tokenizer.")
     fault = missing_folder(name)
     if fault:
         raise UsageError(fault)
-    return path if path.is_dir() else None
+    if not path.is_dir():
+        return None
+    if not has_tokenizer(path):
+        raise UsageError(f"{name} has no tokenizer (tokenizer.json or vocab.txt). Set --tokenizer.")
+    return path
 
 
 def has_tokenizer(folder: str | Path) -> bool:
@@ -145,7 +151,9 @@ def loading(source: str, noun: str = "") -> Iterator[None]:
     except Exception as error:  # Damaged files raise OSError, ValueError, RuntimeError, SafetensorError, ...
         if "trust_remote_code" in str(error):
             raise UsageError(f"{noun}{source} {OWN_CODE}.") from error
-        hint = "" if Path(source).exists() else " from the Hub, and there is no such folder"
+        hint = ""
+        if not Path(source).exists():
+            hint = " from the Hub, and there is no such folder"
         raise UsageError(f"{noun}{source} cannot be loaded{hint}: {error}") from error
 
 

@@ -210,7 +210,9 @@ def build_solver(
         max_length=options.max_length or MAX_LENGTH,
     )
     processor.vocabulary = processor.vocabulary.with_constants(options.constants or ())
-    dropout = options.dropout if options.decoder_dropout is None else options.decoder_dropout
+    dropout = options.decoder_dropout
+    if dropout is None:
+        dropout = options.dropout
     if dropout is not None:
         decoder_fields = {"dropout": dropout} | decoder_fields
     if options.encoder is None:

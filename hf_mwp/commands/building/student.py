@@ -214,9 +214,11 @@ def make_student(
     """
     from hf_mwp.compress.models.model_kind import kind_of
 
-    kind = kind_of(teacher)
-    if not kind.is_solver:
-        function = "make_seq2seq_student" if kind.has_decoder else "compress.distillation.project_student"
+    model_kind = kind_of(teacher)
+    if not model_kind.is_solver:
+        function = "compress.distillation.project_student"
+        if model_kind.has_decoder:
+            function = "make_seq2seq_student"
         raise TypeError(f"Expected a `Solver`, got `{type(teacher).__name__}`. Use `hf_mwp.{function}`.")
     options = StudentArguments(**fields) if options is None else replace(options, **fields)
     student, student_processor = make_student_and_processor(teacher, processor, rows, options)
@@ -243,7 +245,9 @@ def make_student_and_processor(
             return student, processor
         return student, student_processor
     dropout = options.student_dropout
-    start = options.student_init if options.student_encoder is None else "encoder"
+    start = options.student_init
+    if options.student_encoder is not None:
+        start = "encoder"
     sample: list[Mapping[str, Any]] = []
     if start in ("project", "prune"):
         sample = list(islice(rows, SAMPLE_SIZE))

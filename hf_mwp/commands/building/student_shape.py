@@ -168,9 +168,9 @@ def measure_shape(processor: MwpProcessor, sizes: dict[str, int]) -> StudentShap
             if path.name != "tokenizer_config.json":
                 num_bytes += path.stat().st_size
         runtime = RuntimeSolver(folder)
-        problems = [runtime.reader.problem(text) for text in PROBLEMS[runtime.reader.language]]
         shortest_seconds = []
-        for problem in problems:
+        for text in PROBLEMS[runtime.reader.language]:
+            problem = runtime.reader.problem(text)
             solve = partial(runtime.answer, problem, max_decode_length=TREE_LENGTH)
             seconds = timeit.repeat(solve, timer=time.process_time, number=1, repeat=1 + ROUNDS)
             # The first round is a warm-up.
@@ -199,9 +199,12 @@ def choose_student_shape(
     fitting = [shape for shape in shapes if _meets(shape, targets)]
     if not fitting:
         smallest = min(shapes, key=lambda shape: (shape.megabytes, shape.milliseconds))
-        units = {"milliseconds": "ms", "megabytes": "MB"}
-        described = " and ".join(f"{limit:g} {units[name]}" for name, limit in targets.items())
-        raise UsageError(f"No student meets the target of {described}. The smallest is {smallest}.")
+        limits = []
+        if target_ms is not None:
+            limits.append(f"{target_ms:g} ms")
+        if target_mb is not None:
+            limits.append(f"{target_mb:g} MB")
+        raise UsageError(f"No student meets the target of {' and '.join(limits)}. The smallest is {smallest}.")
     return max(fitting, key=lambda shape: (shape.layer_weights, shape.num_hidden_layers)), shapes
 
 
@@ -227,7 +230,9 @@ def apply_size_targets(
         return
     if not isinstance(processor, MwpProcessor) or not getattr(model, "runs_in_numpy", True):
         raise UsageError("A target is for students that the NumPy runtime solves with. Give their sizes instead.")
-    encoder = None if model is None else find_encoder(model).config
+    encoder = None
+    if model is not None:
+        encoder = find_encoder(model).config
     request = targets | {"candidates": candidate_sizes(encoder), "tokens": len(processor.tokenizer)}
     if config is None:
         shape, _ = choose_student_shape(processor, args.target_ms, args.target_mb, encoder)
@@ -236,11 +241,11 @@ def apply_size_targets(
         with config.main_process_first(local=False, desc="measuring students"):
             record = read_json(path)
             if record is None or record["request"] != request:
-                shape, measured = choose_student_shape(processor, args.target_ms, args.target_mb, encoder)
-                shapes = [asdict(measured_shape) for measured_shape in measured]
-                record = {"request": request, "chosen": asdict(shape), "measured": shapes}
+                shape, shapes = choose_student_shape(processor, args.target_ms, args.target_mb, encoder)
+                record = {"request": request, "chosen": asdict(shape), "measured": list(map(asdict, shapes))}
                 write_json(path, record)
         shape = StudentShape(**record["chosen"])
     report(f"The student that meets the target: {shape}.")
-    args.target_ms = args.target_mb = None
+    args.target_ms = None
+    args.target_mb = None
     args.use_shape(shape, encoder)

@@ -59,7 +59,8 @@ def parse(
     parser = OptionParser(command, description, dataclass_types, is_short)
     parser.add_argument("--config", metavar="FILE", help="YAML file with any of these options; flags override it")
     if asks_help:
-        parser.epilog = REST.format(command) if is_short else None
+        if is_short:
+            parser.epilog = REST.format(command)
         parser.print_help()
         sys.exit(0)
     argv = parser.spelled_out(argv)
@@ -87,10 +88,10 @@ def _read_options_file(path: str) -> Any:
     return content
 
 
-def read_options(name: str, dataclass_types: Sequence[type], given: Mapping[str, Any]) -> list[Any]:
+def read_options(name: str, dataclass_types: Sequence[type], options: Mapping[str, Any]) -> list[Any]:
     """Parse the options in a mapping, see [`parse`]; error messages begin with `name`."""
     parser = OptionParser(name, "", dataclass_types)
-    parser.set_given(given, name)
+    parser.set_given(options, name)
     return parser.instances(parser.parse_args([]))
 
 
@@ -117,7 +118,10 @@ class OptionParser(argparse.ArgumentParser):
                 hint = hints[field.name]
                 _add_option(group, field, hint)
                 if field.metadata.get("positional"):
-                    self.usage += f" [{field.name} ...]" if hint == list[str] else f" {field.name}"
+                    words = field.name
+                    if hint == list[str]:
+                        words = f"[{field.name} ...]"
+                    self.usage += f" {words}"
 
     def error(self, message: str) -> NoReturn:
         """Raise `UsageError` instead of printing all options."""
@@ -152,12 +156,17 @@ class OptionParser(argparse.ArgumentParser):
                 fault = f"must be a number or a text, not the {type(value).__name__} {value!r}. Put texts in quotes"
                 raise argparse.ArgumentError(action, fault)
             return value
+        items = value
+        if not isinstance(value, list):
+            items = [value]
         values = []
-        for item in value if isinstance(value, list) else [value]:
+        for item in items:
             parsed = self._get_value(action, str(item))
             self._check_value(action, parsed)
             values.append(parsed)
-        return values if action.nargs in MANY else values[0]
+        if action.nargs in MANY:
+            return values
+        return values[0]
 
     def _get_value(self, action: argparse.Action, text: str) -> Any:
         """Parse a value. `none` sets an optional number to `None`, which may not be the default."""
@@ -218,10 +227,14 @@ def to_bool(text: str) -> bool:
 def _add_option(group: argparse._ActionsContainer, field: dataclasses.Field, hint: Any) -> None:
     value_type = _value_type(hint)
     default = default_of(field)
-    is_positional = field.metadata.get("positional")
     options: dict[str, Any] = {name: value for name, value in field.metadata.items() if name not in OWN_KEYS}
     options |= {"default": default, "type": value_type, "help": _help(field, default)}
-    if not is_positional:
+    flag = f"--{field.name}"
+    many = "+"
+    if field.metadata.get("positional"):
+        flag = field.name
+        many = "*"
+    else:
         options["required"] = default is dataclasses.MISSING
     if isinstance(value_type, type) and issubclass(value_type, Enum):
         options["type"] = str
@@ -234,37 +247,34 @@ def _add_option(group: argparse._ActionsContainer, field: dataclasses.Field, hin
             options |= {"nargs": "?", "const": True}
     elif get_origin(value_type) is list:
         options["type"] = get_args(value_type)[0]
-        options["nargs"] = "*" if is_positional else "+"
+        options["nargs"] = many
         if isinstance(default, str):
             # `TrainingArguments` has a list field whose default is an empty string.
             options["default"] = None
-    action = group.add_argument(field.name if is_positional else f"--{field.name}", **options)
+    action = group.add_argument(flag, **options)
     alternatives = get_args(hint) or (hint,)
-    action.optional = type(None) in get_args(hint)
+    action.optional = type(None) in alternatives
     action.kinds = set(alternatives) - {type(None)}
     if value_type is bool and default is True:
-        off = {"action": "store_false", "dest": field.name, "default": True}
-        group.add_argument(f"--no_{field.name}", **off, help=f"The same as --{field.name} false.")
+        text = f"The same as --{field.name} false."
+        group.add_argument(f"--no_{field.name}", action="store_false", dest=field.name, default=True, help=text)
 
 
 def _value_type(hint: Any) -> Any:
     """Return the type that parses a flag: `str` for a union of `str` and `None`, otherwise a different type."""
     if get_origin(hint) not in (Union, types.UnionType):
         return hint
-    alternatives = [alternative for alternative in get_args(hint) if alternative is not type(None)]
-    is_optional = type(None) in get_args(hint)
-    if str in alternatives and is_optional:
+    alternatives = get_args(hint)
+    if str in alternatives and type(None) in alternatives:
         return str
-    for alternative in alternatives:
-        if alternative is not str:
-            return alternative
-    return str
+    return next(alternative for alternative in alternatives if alternative not in (str, type(None)))
 
 
 def _help(field: dataclasses.Field, default: Any) -> str:
     text = field.metadata.get("help", "")
     if default in (None, "", [], dataclasses.MISSING):
         return text
-    value = default.value if isinstance(default, Enum) else default
-    escaped = str(value).replace("%", "%%")
+    if isinstance(default, Enum):
+        default = default.value
+    escaped = str(default).replace("%", "%%")
     return f"{text} (default: {escaped})"

@@ -28,18 +28,19 @@ class RecipeError(UsageError):
 
 def unknown_name(name: object, known: Iterable[object], noun: str) -> str | None:
     """Return the error message for an unknown name, with a similar name, or `None` if the name is known."""
-    names = [str(known_name) for known_name in known]
+    names = list(map(str, known))
     if str(name) in names:
         return None
-    close = difflib.get_close_matches(str(name), names, n=1)
-    hint = f"Did you mean {close[0]!r}?" if close else f"Known: {', '.join(names) or 'none'}."
+    similar = difflib.get_close_matches(str(name), names, n=1)
+    if similar:
+        hint = f"Did you mean {similar[0]!r}?"
+    else:
+        hint = f"Known: {', '.join(names) or 'none'}."
     return f"unknown {noun} {str(name)!r}. {hint}"
 
 
 def read_recipe(path: str | Path, base: str | Path | None = None, _above: tuple[Path, ...] = ()) -> Any:
     """Read a recipe, merged into its base or into `base`. Raises `RecipeError` if a file is wrong."""
-    from omegaconf import OmegaConf
-
     path = Path(path)
     try:
         content = read_yaml(path)
@@ -51,11 +52,16 @@ def read_recipe(path: str | Path, base: str | Path | None = None, _above: tuple[
         return content
     if path.resolve() in _above:
         raise RecipeError(f"{_above[0]}: its `base` is circular, it leads back to {path}.")
-    base_path = path.parent / str(content["base"]) if base is None else Path(base).resolve()
+    base_path = path.parent / str(content["base"])
+    if base is not None:
+        base_path = Path(base).resolve()
     base_content = read_recipe(base_path, None, (*_above, path.resolve()))
     if not isinstance(base_content, Mapping) or not base_content.keys() & set(KEYS):
         raise RecipeError(f"{path}: its `base` {base_path} is not a valid recipe.")
-    changes = {key: value for key, value in content.items() if key != "base"}
+    from omegaconf import OmegaConf
+
+    changes = dict(content)
+    del changes["base"]
     try:
         merged = OmegaConf.to_container(OmegaConf.merge(base_content, changes))
     except TypeError as error:
@@ -120,14 +126,10 @@ class Recipe:
         for name in stages:
             fault = f"{name!r:.80} is not a valid name of a stage. Use up to 60 letters, digits, - and _."
             self._need(STAGE_NAME.fullmatch(name), "stages", fault)
-        self._options = {name: self._mapping(options, f"stages.{name}") for name, options in stages.items()}
-        budgets = self._mapping(content.get("budgets") or {}, "budgets")
-        self.budget = budget or content.get("budget")
-        if self.budget is not None:
-            self.budget = str(self.budget)
-            self._check(self.budget, budgets, "budget")
-            key = f"budgets.{self.budget}"
-            self._change(self._mapping(budgets[self.budget] or {}, key), f"{key}.")
+        self._options: dict[str, dict[str, Any]] = {}
+        for name, options in stages.items():
+            self._options[name] = self._mapping(options, f"stages.{name}")
+        self._use_budget(budget or content.get("budget"), content.get("budgets"))
         if isinstance(changes, Mapping | None):
             changes = [changes or {}]
         for mapping in changes:
@@ -137,17 +139,12 @@ class Recipe:
         self._need(is_list, "targets", f"must be a list of stage names, not {self.targets!r}.")
         self.search = self._mapping(content.get("search") or {}, "search")
         if self.search:
-            has_keys = self.search.keys() == {"variable", "values", "stage"}
-            has_values = has_keys and isinstance(self.search["values"], list) and self.search["values"]
-            fault = "must have the keys `variable`, `values` (a list of at least one) and `stage`."
-            self._need(has_values, "search", fault)
-            self._check(self.search["variable"], self.variables, "variable", "search")
-            self._check(self.search["stage"], self._options, "stage", "search")
+            self._check_search()
         self.stages: dict[str, Stage] = {}
         self._unset: dict[str, str] = {}  # errors of stages with a variable that must be set
-        options = self._filled()
-        for name in options:
-            self._add_stage(name, options, ())
+        filled = self._filled()
+        for name in filled:
+            self._add_stage(name, filled, ())
 
     @classmethod
     def from_file(cls, path: str | Path, output_dir: str | Path, base: str | Path | None = None, **kwargs) -> Self:
@@ -181,6 +178,25 @@ class Recipe:
             results.append(stage.run(commands))
         return results
 
+    def _use_budget(self, budget: Any, budgets: Any) -> None:
+        """Apply the changes of the budget that was chosen."""
+        self.budget = budget
+        budgets = self._mapping(budgets or {}, "budgets")
+        if budget is not None:
+            self.budget = str(budget)
+            self._check(self.budget, budgets, "budget")
+            key = f"budgets.{self.budget}"
+            changes = self._mapping(budgets[self.budget] or {}, key)
+            self._change(changes, f"{key}.")
+
+    def _check_search(self) -> None:
+        values = self.search.get("values")
+        has_values = isinstance(values, list) and values
+        fault = "must have the keys `variable`, `values` (a list of at least one) and `stage`."
+        self._need(has_values and self.search.keys() == {"variable", "values", "stage"}, "search", fault)
+        self._check(self.search["variable"], self.variables, "variable", "search")
+        self._check(self.search["stage"], self._options, "stage", "search")
+
     def _change(self, changes: Mapping[str, Any], prefix: str = "") -> None:
         section = prefix.removesuffix(".")
         # Flags have `_` instead of `-`.
@@ -209,8 +225,9 @@ class Recipe:
         from omegaconf.errors import OmegaConfBaseException
 
         self._check_no_resolvers(self.variables, "variables")
+        placeholders = {name: f"\0{name}\0" for name in self._options}
         try:
-            root = OmegaConf.create({name: f"\0{name}\0" for name in self._options} | self.variables)
+            root = OmegaConf.create(placeholders | self.variables)
         except OmegaConfBaseException as error:
             raise RecipeError(f"{self.source}, variables: {error}") from None
         filled: dict[str, dict[str, Any]] = {}
@@ -234,7 +251,9 @@ class Recipe:
             variable = re.search(r"value: (\S+)", error.msg)[1]
             options = self._options[stage]
             option = options_of(str(options.get("command")), options.get("task")).get(name)
-            description = option.metadata["help"] if option else ""
+            description = ""
+            if option:
+                description = option.metadata["help"]
             self._unset[stage] = f"key {name!r} needs a value for --{variable}. {description}"
             return None
         except OmegaConfBaseException as error:
@@ -260,22 +279,25 @@ class Recipe:
         self._need("output_dir" not in options, f"stage {name}", fault)
         needs: dict[str, Stage] = {}
 
-        def with_folders(value: Any, needs: dict[str, Stage]) -> Any:
+        def with_folders(value: Any, used: dict[str, Stage]) -> Any:
+            """Replace placeholders by the folders of the stages, which are added to `used`."""
             if isinstance(value, Mapping):
-                return {key: with_folders(item, needs) for key, item in value.items()}
+                return {key: with_folders(item, used) for key, item in value.items()}
             if isinstance(value, (list, tuple)):
-                return [with_folders(item, needs) for item in value]
+                return [with_folders(item, used) for item in value]
             if not isinstance(value, str):
                 return value
             for stage in MARK.findall(value):
-                needs[stage] = self._add_stage(stage, stages, (*parents, name))
+                used[stage] = self._add_stage(stage, stages, (*parents, name))
             return MARK.sub(lambda mark: str(self.stages[mark[1]].folder), value)
 
         for key, value in options.items():
             option = options_of(command, options.get("task")).get(key)
+            needs_of_option: dict[str, Stage] = {}
+            options[key] = with_folders(value, needs_of_option)
             # A cache in the folder of a stage does not make that stage necessary.
-            is_needed = option is None or affects_result(option)
-            options[key] = with_folders(value, needs if is_needed else {})
+            if option is None or affects_result(option):
+                needs |= needs_of_option
         inputs = {str(stage.folder): stage.fingerprint for stage in needs.values()}
         digest = fingerprint(command, options, inputs, self.launch)
         folder = FinishedFolder.named(self.output_dir, name, digest).path
@@ -294,8 +316,8 @@ class Recipe:
         except UsageError as error:
             raise RecipeError(str(error)) from None
 
-    def _check(self, name: str, known: Iterable[str], noun: str, key: str = "") -> None:
-        fault = unknown_name(name, known, noun)
+    def _check(self, name: str, names: Iterable[str], noun: str, key: str = "") -> None:
+        fault = unknown_name(name, names, noun)
         self._need(fault is None, key, fault)
 
     def _need(self, condition: Any, key: str, fault: str | None) -> None:

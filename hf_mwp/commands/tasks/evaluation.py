@@ -37,15 +37,16 @@ class Evaluation:
 
     def reports_of(self, predictions: Sequence[Any]) -> dict[str, dict[str, float]]:
         """Return the metrics of the given predictions for the same rows."""
-        rows_of_kind: dict[str, list[int]] = {}
+        rows_by_kind: dict[str, list[int]] = {}
         for row, prediction in enumerate(predictions):
-            kind = getattr(prediction, "kind", None)
-            if kind:
-                rows_of_kind.setdefault(kind, []).append(row)
-        groups = self.overlap.groups(self.texts) | dict(sorted(rows_of_kind.items()))
+            group = getattr(prediction, "kind", None)
+            if group:
+                rows_by_kind.setdefault(group, []).append(row)
+        groups = self.overlap.groups(self.texts) | dict(sorted(rows_by_kind.items()))
         reports = {}
         for name, rows in groups.items():
-            reports[name] = self.task.report([predictions[row] for row in rows])
+            predictions_of_group = [predictions[row] for row in rows]
+            reports[name] = self.task.report(predictions_of_group)
         return reports
 
     @cached_property
@@ -66,7 +67,8 @@ class Evaluation:
         outcomes = [getattr(prediction, "is_right", None) for prediction in self.predictions]
         outcome_digits = ""
         if None not in outcomes:
-            outcome_digits = "".join("1" if is_right else "0" for is_right in outcomes)
+            for is_right in outcomes:
+                outcome_digits += "1" if is_right else "0"
         numbers = [getattr(prediction, "numbers", None) for prediction in self.predictions]
         examples = {}
         if numbers and None not in numbers:
@@ -87,8 +89,11 @@ class Evaluation:
     @property
     def heading(self) -> str:
         """Description of the split and the recorded options."""
-        options = [f"{name.replace('_', ' ')} {self.options[name]!r}" for name in self.task.recorded]
-        return ", ".join([f"{self.split} split ({self.task.scheme})", *options])
+        phrases = [f"{self.split} split ({self.task.scheme})"]
+        for name in self.task.recorded:
+            option = name.replace("_", " ")
+            phrases.append(f"{option} {self.options[name]!r}")
+        return ", ".join(phrases)
 
     def records(self) -> Iterator[dict[str, Any]]:
         """Yield each prediction as a dictionary that also tells whether the model was trained on its text."""
@@ -116,12 +121,19 @@ def evaluate_split(
     process predicts a part of the rows. Raises `UsageError` if the split has no rows."""
     rows = list(task.rows(split))
     predict = partial(task.predict, model, processor, **options)
-    predictions = share_rows(predict, rows) if share and not task.solves else predict(rows)
+    if share and not task.solves:
+        predictions = share_rows(predict, rows)
+    else:
+        predictions = predict(rows)
     # If the model has no record of its training texts, texts are compared with the training split.
-    training_rows = None if split == "train" else task.rows("train", needed=False)
-    training_texts = None if training_rows is None else training_rows["text"]
+    training_texts = None
+    if split != "train":
+        training_rows = task.rows("train", needed=False)
+        if training_rows is not None:
+            training_texts = training_rows["text"]
     overlap = TrainingOverlap.of(model, training_texts)
-    return Evaluation(task, split, [row["text"] for row in rows], predictions, overlap, options)
+    texts = [row["text"] for row in rows]
+    return Evaluation(task, split, texts, predictions, overlap, options)
 
 
 def evaluate_splits(

@@ -76,8 +76,10 @@ class GlueTask(Task):
         self.scheme = "GLUE's development split as test"
         if options.select_on_dev:
             self.scheme = "GLUE's development split as validation and as test"
-        elif share := options.validation_fraction:
-            self.scheme = f"{share:.0%} of GLUE's training split held out as validation, {self.scheme}"
+        elif options.validation_fraction:
+            self.scheme = (
+                f"{options.validation_fraction:.0%} of GLUE's training split held out as validation, {self.scheme}"
+            )
 
     def default_metric(self, command):
         return self.metric
@@ -85,13 +87,16 @@ class GlueTask(Task):
     @cached_property
     def splits(self):
         options = self.options
-        validation_fraction = 0.0 if options.select_on_dev else options.validation_fraction
+        validation_fraction = options.validation_fraction
+        if options.select_on_dev:
+            validation_fraction = 0.0
         splits = load_glue(self.name, options.data_dir, validation_fraction)
         if options.select_on_dev:
             splits["validation"] = splits["test"]
         for split, rows in splits.items():
             rows = limit_rows(rows, split, options)
-            splits[split] = rows.add_column("text", [_text_of(row) for row in rows])
+            texts = [_text_of(row) for row in rows]
+            splits[split] = rows.add_column("text", texts)
         return splits
 
     def build_model(self, options):
@@ -102,7 +107,8 @@ class GlueTask(Task):
 
     def make_student(self, teacher, processor, options):
         def batches() -> list[Mapping[str, Any]]:
-            return self.labelled_batches(teacher, processor, islice(self.rows("train"), SAMPLE_SIZE), SAMPLE_BATCH)
+            sample = islice(self.rows("train"), SAMPLE_SIZE)
+            return self.labelled_batches(teacher, processor, sample, SAMPLE_BATCH)
 
         return make_student_classifier(teacher, processor, batches, options), processor
 
@@ -143,36 +149,44 @@ class GlueTask(Task):
         batches = [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
         if progress is not None:
             batches = progress(batches)
-        predictions: dict[int, GluePrediction] = {}
+        predictions: list[Any] = [None] * len(rows)
         was_training = model.training
         model.eval()
         for batch in batches:
+            inputs = collate([encoded[index] for index in batch]).to(model.device)
             with torch.inference_mode():
-                inputs = collate([encoded[index] for index in batch]).to(model.device)
                 logits = model(**inputs).logits.float()
+            # Fields of `GluePrediction` for each row of the batch.
             if self.classes:
                 probabilities = logits.softmax(-1)
-                columns = (logits.argmax(-1), probabilities.amax(-1), probabilities.var(-1, correction=0))
+                columns = [
+                    logits.argmax(-1).tolist(),
+                    probabilities.amax(-1).tolist(),
+                    probabilities.var(-1, correction=0).tolist(),
+                ]
             else:
-                columns = (logits.view(-1),)
-            columns = [column.tolist() for column in columns]
+                columns = [logits.view(-1).tolist()]
             for index, *values in zip(batch, *columns, strict=True):
                 predictions[index] = GluePrediction(rows[index], *values, classes=self.classes)
         model.train(was_training)
-        return [predictions[index] for index in range(len(rows))]
+        return predictions
 
     def report(self, predictions: Sequence[GluePrediction]) -> dict[str, float]:
         """Compute the metrics and `num_examples`; for MNLI also per development split, such as `accuracy_matched`."""
         groups = {"": predictions}
         # Validation rows come from the training split, so they belong to no group.
         for split in GLUE_SOURCES[self.name].dev:
-            group = [prediction for prediction in predictions if prediction.row["id"].startswith(f"{split}-")]
+            group = []
+            for prediction in predictions:
+                if prediction.row["id"].startswith(f"{split}-"):
+                    group.append(prediction)
             if 0 < len(group) < len(predictions):
                 groups[split.removeprefix("dev")] = group
         report: dict[str, float] = {}
         for suffix, group in groups.items():
             if group:
-                values, labels = zip(*[prediction.numbers for prediction in group], strict=True)
+                numbers = [prediction.numbers for prediction in group]
+                values, labels = zip(*numbers, strict=True)
                 for name, metric in self._compute_metrics(values, labels).items():
                     report[f"{name}{suffix}"] = metric
         report["num_examples"] = len(predictions)

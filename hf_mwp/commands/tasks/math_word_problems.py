@@ -49,7 +49,7 @@ class MathWordProblems(Task):
 
     @cached_property
     def _loaded(self) -> tuple[Mapping[str, Any], LoadReport]:
-        options = {option.name: getattr(self.options, option.name) for option in fields(DataArguments)}
+        options = {field.name: getattr(self.options, field.name) for field in fields(DataArguments)}
         name = options.pop("dataset")
         del options["max_train_samples"]
         del options["max_eval_samples"]
@@ -58,8 +58,10 @@ class MathWordProblems(Task):
         key = (name, str(options))
         splits, report = once(key, lambda: load_mwp_dataset(name, return_report=True, **options))
         # Added problems come last. The rows are shuffled so that `max_train_samples` draws from all problems.
-        augmented = any(value for option, value in options.items() if option.startswith("augment_"))
-        adds_problems = options["extra_train"] or augmented
+        adds_problems = bool(options["extra_train"])
+        for option, value in options.items():
+            if option.startswith("augment_") and value:
+                adds_problems = True
         if adds_problems and self.options.max_train_samples is not None:
             splits = {**splits, "train": splits["train"].shuffle(seed=0)}
         limited = {split: limit_rows(rows, split, self.options) for split, rows in splits.items()}

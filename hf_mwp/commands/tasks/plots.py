@@ -5,9 +5,23 @@ from pathlib import Path
 from typing import Any
 
 from hf_mwp.solver.metrics.accuracy import is_share, metric_cell
+from hf_mwp.utils.checks import check_installed
+from hf_mwp.utils.usage_error import UsageError
+
+from .reporter import Reporter
 
 
 PANELS = {"training loss": "loss", "answer accuracy": "eval_answer_accuracy"}
+
+
+def can_draw(reporter: Reporter) -> bool:
+    """Return whether Matplotlib is installed. If it is not, show that no plots are drawn, and how to install it."""
+    try:
+        check_installed("matplotlib", "Drawing")
+    except UsageError as error:
+        reporter.print(f"No plots are drawn. {error}")
+        return False
+    return True
 
 
 def draw_learning_curve(

@@ -21,11 +21,11 @@ class Reporter:
         """Return a function that counts batches with [`counter`][Reporter.counter]; see [`solve_problems`]."""
 
         def counted(batches: Sequence) -> Iterator:
-            with self.counter(name) as count:
-                count(0, len(batches))
+            with self.counter(name) as update:
+                update(0, len(batches))
                 for done, batch in enumerate(batches, 1):
                     yield batch
-                    count(done, len(batches))
+                    update(done, len(batches))
 
         return counted
 

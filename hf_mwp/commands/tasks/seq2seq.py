@@ -35,6 +35,7 @@ from .task import Task, limit_rows
 # Number of placeholders ([NUM0], ...) that are tokens of a newly trained tokenizer.
 NUM_PLACEHOLDERS = 20
 PLACEHOLDER = re.compile(r"\[\s*NUM\s*(\d+)\s*\]", re.IGNORECASE)
+LANGUAGE = re.compile("[a-z]{2,3}")
 SYMBOL = re.compile(r"\([^()]*\)|[-+*/^]|[^\s\[\]()+*/^-]+")
 
 
@@ -48,8 +49,12 @@ class Seq2SeqPrediction:
     num_tokens: int = 0  # of the row's target
 
     def to_dict(self) -> dict[str, Any]:
-        scores = {"log_probability": self.log_probability, "num_tokens": self.num_tokens}
-        return {**self.row, "prediction": self.text, **scores}
+        return {
+            **self.row,
+            "prediction": self.text,
+            "log_probability": self.log_probability,
+            "num_tokens": self.num_tokens,
+        }
 
 
 class Seq2SeqTask(Task):
@@ -76,7 +81,9 @@ class Seq2SeqTask(Task):
 
     def default_metric(self, command):
         """Return the loss for pruning and STARK, whose trainers generate no texts, otherwise the task's metric."""
-        return "loss" if command in ("prune", "stark") else self.metric
+        if command in ("prune", "stark"):
+            return "loss"
+        return self.metric
 
     @cached_property
     def splits(self):
@@ -156,11 +163,16 @@ class Seq2SeqTask(Task):
 
     def card(self) -> dict[str, Any]:
         # Source and target are languages, or names of fields such as "summary".
-        is_translation = all(re.fullmatch("[a-z]{2,3}", name) for name in (self.options.source, self.options.target))
+        pipeline_tag = "text2text-generation"
+        language = None
+        if LANGUAGE.fullmatch(self.options.source) and LANGUAGE.fullmatch(self.options.target):
+            pipeline_tag = "translation"
+            language = self.options.target
+        dataset, _, _ = shorten_paths(self.name).partition(":")
         return {
-            "pipeline_tag": "translation" if is_translation else "text2text-generation",
-            "datasets": [shorten_paths(self.name).partition(":")[0]],
-            "language": self.options.target if is_translation else None,
+            "pipeline_tag": pipeline_tag,
+            "datasets": [dataset],
+            "language": language,
             "tags": ["hf_mwp", "seq2seq"],
             "metrics": {name: [name, "num_examples"] for name in (*self.metrics, "nll")},
             "shares": False,
@@ -226,11 +238,15 @@ class MathSeq2Seq(Seq2SeqTask, MathWordProblems):
         return {"compute_metrics": measure}
 
     def predict(self, model, processor, rows, answer_match="annotated", max_decode_length=None, **search):
-        sources = [self.pair(row)[0] for row in rows]
+        sources = []
+        for row in rows:
+            source, _ = self.pair(row)
+            sources.append(source)
         generated = generate_texts(model, processor, sources, max_length=max_decode_length, **search)
         predictions = []
         for row, texts in zip(rows, generated, strict=True):
-            predictions.append(self.prediction(row, texts[0].text, texts[0].log_probability, answer_match))
+            best = texts[0]
+            predictions.append(self.prediction(row, best.text, best.log_probability, answer_match))
         return predictions
 
     def prediction(
@@ -254,17 +270,20 @@ def write_equation(problem: MathWordProblem) -> str | None:
         tokens = problem.expression.to_prefix()
     except (ExpressionError, ProblemError):
         return None
-    return " ".join([re.sub(r"^N(\d+)$", r"[NUM\1]", token) for token in tokens])
+    return re.sub(r"(?<!\S)N(\d+)(?!\S)", r"[NUM\1]", " ".join(tokens))
 
 
 def read_equation(text: str, num_numbers: int) -> Expression | None:
     """Parse a generated text as an expression over `num_numbers` numbers. Returns `None` for an invalid text."""
     # Some tokenizers put spaces into placeholders and numbers, or write them in lower case.
-    text = re.sub(r"(?<=\d)\s*\.\s*(?=\d)", ".", PLACEHOLDER.sub(r" N\1 ", text))
-    tokens = ["".join(token.split()) for token in SYMBOL.findall(text)]
-    for token in tokens:
+    text = PLACEHOLDER.sub(r" N\1 ", text)
+    text = re.sub(r"(?<=\d)\s*\.\s*(?=\d)", ".", text)
+    tokens = []
+    for symbol in SYMBOL.findall(text):
+        token = "".join(symbol.split())
         if re.fullmatch(r"N\d+", token) and int(token[1:]) >= num_numbers:
             return None
+        tokens.append(token)
     try:
         return Expression.from_prefix(tokens)
     except ExpressionError:

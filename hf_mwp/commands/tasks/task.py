@@ -67,7 +67,9 @@ class Task(ABC):
             return self.splits[split]
         if not needed:
             return None
-        fault = "no usable rows in its" if split in self.splits else "no"
+        fault = "no"
+        if split in self.splits:
+            fault = "no usable rows in its"
         splits_with_rows = [name for name, rows in self.splits.items() if len(rows)]
         remedy = "No split has rows. Use different data."
         if splits_with_rows:
@@ -110,7 +112,11 @@ class Task(ABC):
         """Return batches of the rows that have labels, as inputs of the model."""
         encoded = list(self.encode(rows, processor))
         collate = self.collator(model, processor)
-        return [collate(encoded[start : start + batch_size]) for start in range(0, len(encoded), batch_size)]
+        batches = []
+        for start in range(0, len(encoded), batch_size):
+            rows_of_batch = encoded[start : start + batch_size]
+            batches.append(collate(rows_of_batch))
+        return batches
 
     def trainer_arguments(
         self, model: PreTrainedModel, processor: Any, config: BaseConfig | None = None
@@ -145,9 +151,9 @@ class Task(ABC):
         if isinstance(config, DistillationConfig) and config.prediction_loss is None:
             config.prediction_loss = self.prediction_loss
         metric = config.metric_for_best_model
-        known = ["loss", *self.metrics]
-        if self.metrics and metric is not None and metric.removeprefix("eval_") not in known:
-            fault = f"unknown metric {metric!r} for {self.name}. Choose one of {', '.join(known)}"
+        metrics = ["loss", *self.metrics]
+        if self.metrics and metric is not None and metric.removeprefix("eval_") not in metrics:
+            fault = f"unknown metric {metric!r} for {self.name}. Choose one of {', '.join(metrics)}"
             raise UsageError(f"`metric_for_best_model`: {fault}.")
         return config
 

@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from hf_mwp.utils.checked_types import checked
+from hf_mwp.utils.checks import check_installed
 
 
 if TYPE_CHECKING:
@@ -83,6 +84,7 @@ def draw_densities(densities: Mapping[str, ScoreDensity], path: str | Path, titl
 
 
 def _figure(width: float, height: float, title: str) -> tuple[Any, Any]:
+    check_installed("matplotlib", "Drawing scores")
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hf_mwp.runtime.numbers.masked_text import mask_numbers
+from hf_mwp.runtime.problems.math_word_problem import ProblemError
 
 from .pos_tagger import TaggedWord, fingerprint_of
 
@@ -18,7 +19,7 @@ _RULES = "2"  # version of the rules in this file, which affect the tags
 class JiebaTagger:
     """
     Part-of-speech tagger for Chinese texts that uses `jieba.posseg`, with a hidden Markov model for words missing in
-    the dictionary.
+    the dictionary. Raises `ProblemError` if the jieba package is missing.
 
     jieba splits numbers and tags measure words after digits as numerals. Therefore, only the segments between numbers
     ([`mask_numbers`]) are passed to jieba, and each number is a single word with the tag for numerals, `m`:
@@ -28,9 +29,11 @@ class JiebaTagger:
     name = "jieba"
 
     def __init__(self) -> None:
-        import jieba
-        import jieba.posseg
-
+        try:
+            import jieba
+            import jieba.posseg
+        except ImportError as error:
+            raise ProblemError("the tagger 'jieba' needs the jieba package: pip install \"hf-mwp[cli]\"") from error
         jieba.setLogLevel(logging.WARNING)
         self._tagger = _tokenizer()
         folder = Path(jieba.__file__).parent
