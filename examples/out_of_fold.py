@@ -73,7 +73,8 @@ class OutsideFold(MathWordProblems):
 
     def __init__(self, options: DataArguments, num_folds: int, left_out: int) -> None:
         super().__init__(options)
-        self.num_folds, self.left_out = num_folds, left_out
+        self.num_folds = num_folds
+        self.left_out = left_out
 
     def trainer_arguments(self, model, processor, config=None):
         arguments = super().trainer_arguments(model, processor, config)
@@ -110,7 +111,8 @@ class Trainings:
 
     def __init__(self, options: Sequence[Any], console: CommandConsole) -> None:
         *self.options, self.config = options
-        self.console, self.accuracy = console, {}
+        self.console = console
+        self.accuracy = {}
 
     def train(self, name: str, task: MathWordProblems, max_steps: int, teacher: MwpSolver | None = None) -> MwpSolver:
         """Train the solver of a name unless it is trained, and load it."""
@@ -141,7 +143,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parse("out_of_fold", __doc__, kinds, sys.argv[1:] if argv is None else argv)
     data_args, _, fold_args, config = options
     quiet_libraries()
-    trainings, every = Trainings(options, make_console()), MathWordProblems(data_args)
+    trainings = Trainings(options, make_console())
+    every = MathWordProblems(data_args)
     with keep_loaded():
         whole = trainings.train("labels", every, config.max_steps)
         steps = math.ceil(config.max_steps * (1 - 1 / fold_args.num_folds))

@@ -14,7 +14,6 @@ import argparse
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 
 import hf_mwp
@@ -38,13 +37,16 @@ def chinese_sets(data_dir: str | None) -> Sets:
     """Return the Chinese development problems."""
     math23k = problems_of("math23k", data_dir)
     unbiased = problems_of("unbiasedmwp", data_dir)
-    asked = [problem for problem in unbiased if not problem.expression.is_leaf]
+    with_operation = [problem for problem in unbiased if not problem.expression.is_leaf]
+    reversed_problems = []
+    for problem in math23k:
+        reversed_problems.extend(reverse_operations(problem)[:1])
     return {
         "Math23k": math23k,
-        "reversed": [new for problem in math23k for new in reverse_operations(problem)[:1]],
+        "reversed": reversed_problems,
         **augmented_sets(math23k),
-        "UnbiasedMWP, with an operation": asked,
-        "one operation": [problem for problem in asked if problem.expression.num_operators == 1],
+        "UnbiasedMWP, with an operation": with_operation,
+        "one operation": [problem for problem in with_operation if problem.expression.num_operators == 1],
         "answer in the text": [problem for problem in unbiased if problem.expression.is_leaf],
     }
 
@@ -68,7 +70,10 @@ def augmented_sets(problems: list[MathWordProblem]) -> Sets:
         "other units": convert_units(problems, 7),
         "other forms of numbers": rewrite_numbers(problems, 7),
     }
-    return {kind: [new for new in made if new is not None] for kind, made in variants.items()}
+    sets = {}
+    for title, augmented in variants.items():
+        sets[title] = [problem for problem in augmented if problem is not None]
+    return sets
 
 
 def problems_of(
@@ -76,8 +81,11 @@ def problems_of(
 ) -> list[MathWordProblem]:
     """Return the problems of those splits that a dataset has."""
     data = load_mwp_dataset(name, data_dir, **options)
-    rows = chain.from_iterable(data[split] for split in splits if split in data)
-    return [problem_from_row(row) for row in rows]
+    problems = []
+    for split in splits:
+        if split in data:
+            problems.extend(map(problem_from_row, data[split]))
+    return problems
 
 
 SETS = {"zh": chinese_sets, "en": english_sets}
@@ -94,15 +102,19 @@ def main() -> None:
         raise ValueError("the solvers have different languages. Pass those of one language.")
     sets = SETS[languages.pop()](args.data_dir)
     # A problem may be in two sets.
-    distinct = {id(problem): problem for problems in sets.values() for problem in problems}
-    rows = {kind: [kind, str(len(problems))] for kind, problems in sets.items()}
+    distinct = {}
+    rows = {}
+    for title, problems in sets.items():
+        rows[title] = [title, str(len(problems))]
+        for problem in problems:
+            distinct[id(problem)] = problem
     for model, processor in solvers:
         # The reading of the solver, not that of the augmentation.
-        asked = [replace(problem, number_reading=processor.number_reading) for problem in distinct.values()]
-        predictions = dict(zip(distinct, hf_mwp.solve_problems(model, processor, asked), strict=True))
-        for kind, problems in sets.items():
-            right = sum(predictions[id(problem)].score.reason == "correct" for problem in problems)
-            rows[kind].append(f"{100 * right / max(len(problems), 1):.1f}")
+        read_problems = [replace(problem, number_reading=processor.number_reading) for problem in distinct.values()]
+        predictions = dict(zip(distinct, hf_mwp.solve_problems(model, processor, read_problems), strict=True))
+        for title, problems in sets.items():
+            num_correct = sum(predictions[id(problem)].score.reason == "correct" for problem in problems)
+            rows[title].append(f"{100 * num_correct / max(len(problems), 1):.1f}")
     headings = ["problems", *(Path(name).name for name in args.models)]
     make_console().print(make_table("Correct answers, %, greedy", ["", *headings], rows.values(), right=headings))
 

@@ -21,6 +21,7 @@ import re
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 from hf_mwp.runtime.augmentation.distractors import with_added_numbers
@@ -44,63 +45,76 @@ _REMARKS = ("旁边还有{n}{thing}", "另外还有{n}{thing}", "那里还放着
             "每{thing}重{n}克", "有{n}人来参观", "工人每天工作{n}小时")  # fmt: skip
 
 
+def _character_pairs(text: str) -> set[str]:
+    """Return the pairs of adjacent letters in a text."""
+    pairs = {text[start : start + 2] for start in range(len(text) - 1)}
+    return {pair for pair in pairs if pair.isalpha()}
+
+
 def distract_by_topic(problems: list[MathWordProblem], seed: int) -> list[MathWordProblem | None]:
     """Add distractors to each problem from problems that share its topic."""
-    texts = [problem.text for problem in problems]
-    pairs = [{text[i : i + 2] for i in range(len(text) - 1) if text[i : i + 2].isalpha()} for text in texts]
-    counts = Counter(pair for each in pairs for pair in each)
+    pairs_of_problems = [_character_pairs(problem.text) for problem in problems]
+    frequencies = Counter(chain.from_iterable(pairs_of_problems))
     topics = defaultdict(list)
-    for index, each in enumerate(pairs):
-        shared = ((counts[pair], pair) for pair in each if counts[pair] >= MIN_TOPIC)
-        topics[min(shared, default=(0, ""))].append(index)
+    for index, pairs in enumerate(pairs_of_problems):
+        frequent = [(frequencies[pair], pair) for pair in pairs if frequencies[pair] >= MIN_TOPIC]
+        topics[min(frequent, default=(0, ""))].append(index)
     distracted: list[MathWordProblem | None] = [None] * len(problems)
-    for members in topics.values():
-        for index, new in zip(members, add_distractors([problems[i] for i in members], seed), strict=True):
+    for indices in topics.values():
+        same_topic = [problems[index] for index in indices]
+        for index, new in zip(indices, add_distractors(same_topic, seed), strict=True):
             distracted[index] = new
     return distracted
 
 
 def add_remarks(problems: list[MathWordProblem], seed: int) -> Iterator[MathWordProblem | None]:
     """Add one to four remarks with a number to each problem, about its person or things counted in other problems."""
-    counts = Counter(thing for problem in problems for thing in set(_THING.findall(problem.text)))
-    things = sorted(thing for thing, count in counts.items() if count >= MIN_THING)
+    frequencies = Counter()
+    for problem in problems:
+        frequencies.update(set(_THING.findall(problem.text)))
+    things = sorted(thing for thing, frequency in frequencies.items() if frequency >= MIN_THING)
     for index, problem in enumerate(problems):
         rng = random.Random(f"{seed} {index} {problem.text}")
         clauses = split_clauses(problem.text)
         if len(clauses) < 2 or not problem.agrees():
             yield None
             continue
-        taken = problem.known_values
+        known_values = problem.known_values
         person = _PERSON.search(problem.text)
-        numbers = [n for n in (*range(2, 60), 80, 100, 120, 200) if n not in taken]
+        numbers = [n for n in (*range(2, 60), 80, 100, 120, 200) if n not in known_values]
         possible = []
         for remark in rng.sample(_REMARKS, len(_REMARKS)):
             thing = rng.choice(things) if things else ""
             if not thing and "{thing}" in remark:
                 continue
-            said = remark.split("{n}")[1].replace("{thing}", thing)
-            known = said[:2] in problem.text or (thing and thing[1:] in problem.text)
-            if known or ("{person}" in remark and not person):
+            ending = remark.split("{n}")[1].replace("{thing}", thing)
+            is_in_text = ending[:2] in problem.text or (thing and thing[1:] in problem.text)
+            if is_in_text or ("{person}" in remark and not person):
                 continue
-            name = person[0] if person and rng.random() < 0.5 else "他" if person else ""
+            name = ""
+            if person:
+                name = person[0] if rng.random() < 0.5 else "他"
             possible.append(remark.format(n=numbers.pop(rng.randrange(len(numbers))), thing=thing, person=name))
         added = possible[: rng.choice((1, 1, 2, 3, 4))]
         text = problem.text
         starts = [start for start, _ in clauses[1:]]
-        place = starts[-1] if rng.random() < 0.7 else rng.choice(starts)
-        mark = text[place - 1] if text[place - 1] in "，,．。；;" else "，"
-        new_text = f"{text[:place]}{'，'.join(added)}{mark}{text[place:]}"
+        position = starts[-1] if rng.random() < 0.7 else rng.choice(starts)
+        mark = text[position - 1] if text[position - 1] in "，,．。；;" else "，"
+        new_text = f"{text[:position]}{'，'.join(added)}{mark}{text[position:]}"
         yield with_added_numbers(problem, new_text, len(added), "R")
 
 
 def distract(problems: list[MathWordProblem], seed: int) -> list[MathWordProblem | None]:
     """Add distractors to each problem by one of three methods; if it fails, try the others."""
-    by_topic, remarks = distract_by_topic(problems, seed), add_remarks(problems, seed)
-    chosen = []
-    for index, news in enumerate(zip(by_topic, remarks, add_distractors(problems, seed), strict=True)):
-        turn = random.Random(f"{seed} {index}").randrange(3)
-        chosen.append(next((new for new in news[turn:] + news[:turn] if new is not None), None))
-    return chosen
+    by_topic = distract_by_topic(problems, seed)
+    with_remarks = add_remarks(problems, seed)
+    by_any_problem = add_distractors(problems, seed)
+    distracted = []
+    for index, candidates in enumerate(zip(by_topic, with_remarks, by_any_problem, strict=True)):
+        first = random.Random(f"{seed} {index}").randrange(3)
+        rotated = candidates[first:] + candidates[:first]
+        distracted.append(next((problem for problem in rotated if problem is not None), None))
+    return distracted
 
 
 def main() -> None:
@@ -112,23 +126,29 @@ def main() -> None:
     data = load_mwp_dataset("math23k", args.data_dir, extra_train=["unbiasedmwp"], extra_exclude=HELD_OUT)
     problems = [problem_from_row(row) for row in data["train"]]
     distracted = distract(problems, args.seed)
-    chosen = []
+    training = []
     for index, (row, problem, new) in enumerate(zip(data["train"], problems, distracted, strict=True)):
-        second = (index + args.seed) % 2 == 1
+        is_second = (index + args.seed) % 2 == 1
         if row["dataset"] == "math23k":
-            chosen.append(new if second and new is not None else problem)
-            turned = [] if second else reverse_operations(problem)
-            if turned:
-                chosen.append(turned[(index // 2 + args.seed) % len(turned)])
-        elif second or not problem.expression.is_leaf:
-            chosen += [problem, *([] if new is None else [new]), *reverse_operations(problem)]
+            training.append(new if is_second and new is not None else problem)
+            reversed_problems = [] if is_second else reverse_operations(problem)
+            if reversed_problems:
+                training.append(reversed_problems[(index // 2 + args.seed) % len(reversed_problems)])
+        elif is_second or not problem.expression.is_leaf:
+            training.append(problem)
+            if new is not None:
+                training.append(new)
+            training.extend(reverse_operations(problem))
     args.folder.mkdir(parents=True, exist_ok=True)
-    for split, kept in (("train", chosen), ("validation", map(problem_from_row, data["validation"]))):
-        fields = ("id", "text", "equation", "answer")
-        write_json_lines(
-            args.folder / f"{split}.jsonl", ({name: getattr(each, name) for name in fields} for each in kept)
-        )
-    print(f"{len(chosen):,} training problems in {args.folder}")
+    validation = [problem_from_row(row) for row in data["validation"]]
+    for split, split_problems in (("train", training), ("validation", validation)):
+        rows = [_to_row(problem) for problem in split_problems]
+        write_json_lines(args.folder / f"{split}.jsonl", rows)
+    print(f"{len(training):,} training problems in {args.folder}")
+
+
+def _to_row(problem: MathWordProblem) -> dict:
+    return {name: getattr(problem, name) for name in ("id", "text", "equation", "answer")}
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ import random
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,14 +36,18 @@ from hf_mwp.utils.usage_error import UsageError
 
 
 COMMAND = "examples/quickstart.py"
+FOREIGN_FOLDER = "is not from an earlier quickstart. Choose another --output_dir."
 UNSEEN = "masked text not in training data"
-NUM_SHOWN, NUM_TIMED = 5, 10
+NUM_SHOWN = 5
+NUM_TIMED = 10
 
 
 def main(argv: list[str] | None = None) -> None:
     args = parse_arguments(argv)
     quiet_libraries()
-    started, console, folder = time.perf_counter(), make_console(), Path(args.output_dir)
+    start = time.perf_counter()
+    console = make_console()
+    folder = Path(args.output_dir)
     check_folder(folder)
     folder.mkdir(parents=True, exist_ok=True)
     record = {"command": COMMAND, "options": vars(args), **describe_environment()}
@@ -50,9 +55,11 @@ def main(argv: list[str] | None = None) -> None:
 
     # 1. Data: ASDiv-A, English problems with equations and answers. One of its five folds is held out.
     data, report = hf_mwp.load_mwp_dataset("asdiv_a", fold=args.fold, return_report=True)
-    train, test = list(data["train"]), list(data["test"])
+    train = list(data["train"])
+    test = list(data["test"])
     if args.fast:
-        train, test = train[:160], test[:60]
+        train = train[:160]
+        test = test[:60]
     console.print(str(report))
 
     # 2. Teacher: a pretrained encoder with a new expression tree decoder. The processor finds the numbers in a
@@ -63,22 +70,35 @@ def main(argv: list[str] | None = None) -> None:
     )
 
     # Trainers are Hugging Face Trainers that accept rows of the dataset; configs are TrainingArguments.
-    common = {"output_dir": args.output_dir, "per_device_train_batch_size": 16, "decoder_learning_rate": 1e-3}
-    common |= {"seed": args.seed, "save_strategy": "no", "logging_steps": 0.02, "report_to": "none"}
-    common |= {"disable_tqdm": True}
-    given = {"train_dataset": train, "processing_class": processor}
-    config = hf_mwp.SolverTrainingConfig(num_train_epochs=args.teacher_epochs, learning_rate=2e-4, **common)
-    logs = {"teacher": run(hf_mwp.SolverTrainer(teacher, config, **given), "teacher", console)}
+    options = {
+        "output_dir": args.output_dir,
+        "per_device_train_batch_size": 16,
+        "decoder_learning_rate": 1e-3,
+        "seed": args.seed,
+        "save_strategy": "no",
+        "logging_steps": 0.02,
+        "report_to": "none",
+        "disable_tqdm": True,
+    }
+    logs = {}
+    config = hf_mwp.SolverTrainingConfig(num_train_epochs=args.teacher_epochs, learning_rate=2e-4, **options)
+    trainer = hf_mwp.SolverTrainer(teacher, config, train_dataset=train, processing_class=processor)
+    logs["teacher"] = run(trainer, "teacher", console)
 
     # 3. Student: the teacher's first layers and its decoder, distilled from the teacher's predictions and hidden
     #    states and from the labels. The frozen teacher runs once; its outputs are cached on disk.
     student = hf_mwp.make_student(teacher, processor, student_layers=args.student_layers)
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as cache:  # Windows keeps mapped files.
-        cached = {"cache_teacher_outputs": True, "teacher_cache_dir": cache}
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as cache_dir:  # Windows keeps mapped files.
         config = hf_mwp.SolverDistillationConfig(
-            num_train_epochs=args.student_epochs, learning_rate=2e-4, temperature=2.0, **cached, **common
+            num_train_epochs=args.student_epochs,
+            learning_rate=2e-4,
+            temperature=2.0,
+            cache_teacher_outputs=True,
+            teacher_cache_dir=cache_dir,
+            **options,
         )
-        logs["student"] = run(hf_mwp.DistillationTrainer(student, teacher, config, **given), "student", console)
+        trainer = hf_mwp.DistillationTrainer(student, teacher, config, train_dataset=train, processing_class=processor)
+        logs["student"] = run(trainer, "student", console)
 
     # 4. Saving: pipeline and command line need one folder with the weights and the processor.
     models = {"teacher": teacher, "student": student}
@@ -90,42 +110,48 @@ def main(argv: list[str] | None = None) -> None:
     if args.baseline:
         set_seed(args.seed)
         baseline = hf_mwp.MwpSolver(type(student.config).from_dict(student.config.to_dict()))
-        config = hf_mwp.SolverTrainingConfig(num_train_epochs=args.student_epochs, learning_rate=5e-4, **common)
-        logs["random student"] = run(hf_mwp.SolverTrainer(baseline, config, **given), "random student", console)
+        config = hf_mwp.SolverTrainingConfig(num_train_epochs=args.student_epochs, learning_rate=5e-4, **options)
+        trainer = hf_mwp.SolverTrainer(baseline, config, train_dataset=train, processing_class=processor)
+        logs["random student"] = run(trainer, "random student", console)
         models["random student"] = baseline
 
     # 6. Evaluation: accuracy, size and speed on the held-out problems.
-    figures = measure(models, processor, test, args.num_beams)
+    metrics = measure(models, processor, test, args.num_beams)
     search = "greedy" if args.num_beams == 1 else f"{args.num_beams} beams"
     title = f"{len(test)} held-out problems of ASDiv-A ({report.scheme}), seed {args.seed}, {search}"
-    console.print(figures_table(title, figures))
+    console.print(metrics_table(title, metrics))
 
     # 7. Re-ranking: choose the most plausible answer of several beams, with the package's weights fitted on MAWPS.
     #    Solving and evaluating use this search by default, because it is saved in the student's folder.
     reranker = hf_mwp.PlausibilityReranker.from_pretrained("en")
-    reranked = hf_mwp.solve_problems(student, processor, test, reranker=reranker)
-    before = accuracy_report([each.without_reranking().score for each in reranked])["answer_accuracy"]
-    after = accuracy_report([each.score for each in reranked])["answer_accuracy"]
-    figures["student"]["answer_accuracy_reranked"] = after
-    changed = [each for each in reranked if each.displaced]
+    predictions = hf_mwp.solve_problems(student, processor, test, reranker=reranker)
+    scores_before = [prediction.without_reranking().score for prediction in predictions]
+    scores_after = [prediction.score for prediction in predictions]
+    accuracy_before = accuracy_report(scores_before)["answer_accuracy"]
+    accuracy_after = accuracy_report(scores_after)["answer_accuracy"]
+    metrics["student"]["answer_accuracy_reranked"] = accuracy_after
+    changed = [prediction for prediction in predictions if prediction.displaced]
     console.print(
-        f"The student with {reranker.num_beams} beams, re-ranked: {percent(after)} % right instead of "
-        f"{percent(before)} %, {len(changed)} answers changed.\n"
+        f"The student with {reranker.num_beams} beams, re-ranked: {percent(accuracy_after)} % right instead of "
+        f"{percent(accuracy_before)} %, {len(changed)} answers changed.\n"
     )
     DefaultSearch(reranker.num_beams, "en").save_pretrained(folder / "student")
 
     # 8. Solving: the pipeline returns the equation, value and probability for any text.
     solver = pipeline("math-word-problem", model=str(folder / "student"), device="cpu")
-    chosen = random.Random(args.seed).sample(reranked, min(NUM_SHOWN, len(test)))
-    console.print(f"{len(chosen)} random held-out problems, and one more whose answer re-ranking has changed:\n")
-    others = [each for each in changed if not any(each is shown for shown in chosen)]
-    for prediction in chosen + others[:1]:
+    sample = random.Random(args.seed).sample(predictions, min(NUM_SHOWN, len(test)))
+    console.print(f"{len(sample)} random held-out problems, and one more whose answer re-ranking has changed:\n")
+    for prediction in sample:
         show(prediction, solver(prediction.problem.text), console)
+    for prediction in changed:
+        if not any(prediction is sampled for sampled in sample):
+            show(prediction, solver(prediction.problem.text), console)
+            break
 
     draw_learning_curve(logs, folder / "learning_curve.png", title=f"quickstart on ASDiv-A, fold {args.fold}")
-    seconds = round(time.perf_counter() - started, 1)
-    metrics = {"data": report.to_dict(), "test": figures, "seconds": seconds, "logs": logs}
-    (folder / "metrics.json").write_text(json.dumps(metrics, indent=2), encoding="utf-8")
+    seconds = round(time.perf_counter() - start, 1)
+    record = {"data": report.to_dict(), "test": metrics, "seconds": seconds, "logs": logs}
+    (folder / "metrics.json").write_text(json.dumps(record, indent=2), encoding="utf-8")
     console.print(
         f"Done in {seconds:.0f} s. {folder} has teacher, student, run.json, metrics.json, learning_curve.png. Try:\n"
         f'  hf-mwp solve --model {folder / "student"} "Tom has 12 apples and eats 3. How many now?"'
@@ -144,46 +170,67 @@ def run(trainer: Trainer, name: str, console: Console) -> list[dict[str, float]]
 
 def measure(models: dict, processor: hf_mwp.MwpProcessor, test: list[dict], num_beams: int) -> dict:
     """Return metrics, sizes and costs of each model."""
-    figures, calls = {}, {}
-    timed = test[:NUM_TIMED]
+    metrics = {}
+    timed_calls = {}
+    timed_problems = test[:NUM_TIMED]
     for name, model in models.items():
-        found = hf_mwp.solve_problems(model, processor, test, num_beams=num_beams)
-        scores, problems = [each.score for each in found], [each.problem for each in found]
+        predictions = hf_mwp.solve_problems(model, processor, test, num_beams=num_beams)
+        problems = [prediction.problem for prediction in predictions]
+        scores = [prediction.score for prediction in predictions]
         # Models store digests of their training texts, so accuracy on unseen problems is reported, too.
         overlap = TrainingOverlap.of(model)
         reports = overlap.reports(problems, scores)
-        options = {"num_beams": num_beams, "batch_size": 1}
-        calls[name] = lambda model=model, options=options: hf_mwp.solve_problems(model, processor, timed, **options)
-        sizes = {"layers": model.config.num_hidden_layers, "parameters": count_parameters(model)}
-        costs = {"num_beams": num_beams, "flops": count_flops(calls[name]) / len(timed)}
-        groups = {"reports": reports, "training_texts": overlap.record(problems)}
-        figures[name] = sizes | reports["all problems"] | costs | groups
-    latencies, whole = compare_latency(calls, repeats=5, warmup=1), figures["teacher"]["answer_accuracy"]
-    for name, each in figures.items():
-        each["milliseconds"] = 1000 * latencies[name] / len(timed)
-        each["speedup"] = latencies["teacher"] / latencies[name]
-        each["retention"] = each["answer_accuracy"] / whole if whole else None
-    return figures
+        solve = partial(hf_mwp.solve_problems, model, processor, timed_problems, num_beams=num_beams, batch_size=1)
+        timed_calls[name] = solve
+        metrics[name] = {
+            "layers": model.config.num_hidden_layers,
+            "parameters": count_parameters(model),
+            **reports["all problems"],
+            "num_beams": num_beams,
+            "flops": count_flops(solve) / len(timed_problems),
+            "reports": reports,
+            "training_texts": overlap.record(problems),
+        }
+
+    latencies = compare_latency(timed_calls, repeats=5, warmup=1)
+    teacher_accuracy = metrics["teacher"]["answer_accuracy"]
+    for name, row in metrics.items():
+        row["milliseconds"] = 1000 * latencies[name] / len(timed_problems)
+        row["speedup"] = latencies["teacher"] / latencies[name]
+        row["retention"] = row["answer_accuracy"] / teacher_accuracy if teacher_accuracy else None
+    return metrics
 
 
-def figures_table(title: str, figures: dict[str, Any]) -> Table:
-    numbers = ["layers", "parameters", "answer %", "unseen %", "equation %", "ms a problem", "speed", "kept %"]
+def metrics_table(title: str, metrics: dict[str, Any]) -> Table:
+    """Return a table of the models' metrics for the terminal."""
+    headings = ["layers", "parameters", "answer %", "unseen %", "equation %", "ms a problem", "speed", "kept %"]
     rows = []
-    for name, each in figures.items():
-        size = [str(each["layers"]), f"{each['parameters'] / 1e6:.1f} M"]
-        answers = [percent(report.get("answer_accuracy")) for report in (each, each["reports"][UNSEEN])]
-        equations = percent(each.get("equation_accuracy")) + of_equations(each)
-        speed = [f"{each['milliseconds']:.1f}", f"{each['speedup']:.1f} x", percent(each["retention"])]
-        rows.append([name, *size, *answers, equations, *speed])
-    return make_table(title, ["model", *numbers], rows, right=numbers)
+    for name, row in metrics.items():
+        unseen = row["reports"][UNSEEN]
+        cells = [
+            name,
+            str(row["layers"]),
+            f"{row['parameters'] / 1e6:.1f} M",
+            percent(row.get("answer_accuracy")),
+            percent(unseen.get("answer_accuracy")),
+            percent(row.get("equation_accuracy")) + of_equations(row),
+            f"{row['milliseconds']:.1f}",
+            f"{row['speedup']:.1f} x",
+            percent(row["retention"]),
+        ]
+        rows.append(cells)
+    return make_table(title, ["model", *headings], rows, right=headings)
 
 
 def show(prediction: Any, results: list[dict], console: Console, tree: bool = True) -> None:
     """Print a problem, the pipeline's results and whether the prediction is right."""
     print_solution(console, prediction.problem.text, results, tree)
     score = prediction.score
-    verdict = "right" if score.answer_correct else f"wrong ({score.reason}; the answer is {prediction.problem.answer})"
-    console.print(f"  {verdict}\n", style="green" if score.answer_correct else "red")
+    if score.answer_correct:
+        console.print("  right\n", style="green")
+    else:
+        answer = prediction.problem.answer
+        console.print(f"  wrong ({score.reason}; the answer is {answer})\n", style="red")
 
 
 def parse_arguments(argv: list[str] | None) -> argparse.Namespace:
@@ -200,16 +247,20 @@ def parse_arguments(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--fast", action="store_true", help="one epoch on a part of the data")
     args = parser.parse_args(argv)
     if args.fast:
-        args.teacher_epochs, args.student_epochs = min(args.teacher_epochs, 1), min(args.student_epochs, 1)
+        args.teacher_epochs = min(args.teacher_epochs, 1)
+        args.student_epochs = min(args.student_epochs, 1)
     return args
 
 
 def check_folder(folder: Path) -> None:
     """Raise `UsageError` unless a folder is new, empty, or from an earlier quickstart, which is replaced."""
-    others = [folder / name for name in ("teacher", "student") if (folder / name / "run.json").exists()]
+    for model_folder in (folder / "teacher", folder / "student"):
+        # The quickstart writes no record into these folders; training from the command line does.
+        if (model_folder / "run.json").exists():
+            raise UsageError(f"{model_folder} {FOREIGN_FOLDER}")
     is_empty = not folder.exists() or (folder.is_dir() and not any(folder.iterdir()))
-    if others or not (is_empty or last_record(folder).get("command") == COMMAND):
-        raise UsageError(f"{[*others, folder][0]} is not from an earlier quickstart. Choose another --output_dir.")
+    if not is_empty and last_record(folder).get("command") != COMMAND:
+        raise UsageError(f"{folder} {FOREIGN_FOLDER}")
 
 
 if __name__ == "__main__":

@@ -60,7 +60,8 @@ def main(argv: list[str] | None = None) -> int:
     table = Table.from_file(args.table_file or TABLES[args.table], args.base)
     folder = Path(args.output_dir or Path("runs") / table.recipe_name)
     check_output_folder(folder)
-    changes, environment = read_changes(rest), describe_environment()
+    changes = read_changes(rest)
+    environment = describe_environment()
     reproduction = Reproduction(table, folder, args.budget, args.seeds, args.arms, changes, environment, args.launch)
     reproduction.check()
     console.print(plan_table(reproduction))
@@ -108,7 +109,8 @@ def parser() -> argparse.ArgumentParser:
 
 def show_results(files: list[str], output_dir: str | None) -> TableResult:
     """Write Markdown and picture of existing results, joined if there are several files."""
-    path, joined = Path(files[0]), len(files) > 1
+    path = Path(files[0])
+    joined = len(files) > 1
     if joined and output_dir is None:
         raise UsageError("Several --from_results are joined in an --output_dir, which must be given.")
     result = join_results(files) if joined else TableResult.load(path)
@@ -140,9 +142,11 @@ def list_tables() -> RichTable:
 
 def plan_table(reproduction: Reproduction) -> RichTable:
     """Show the state of each arm with each seed before the run."""
-    table, rows = reproduction.table, []
+    table = reproduction.table
+    rows = []
     for name, seed in reproduction.recipes:
-        arm, stages = table.arms[name], reproduction.stages(name, seed)
+        arm = table.arms[name]
+        stages = reproduction.stages(name, seed)
         done = sum(stage.is_done for stage in stages)
         if name not in reproduction.chosen:
             state = "not asked for"
@@ -157,7 +161,8 @@ def plan_table(reproduction: Reproduction) -> RichTable:
 
 def result_table(result: TableResult) -> RichTable:
     """Show the results, with the paper's figures in brackets."""
-    columns, rows = result.shown_columns, []
+    columns = result.shown_columns
+    rows = []
     for arm in result.arms:
         cells = [arm.title]
         for column in columns:
@@ -168,7 +173,8 @@ def result_table(result: TableResult) -> RichTable:
     title = f"{result.title}, budget {result.budget} (the paper's figures in brackets)"
     figures = [*(f"{column.title} {column.unit}".rstrip() for column in columns), "seconds"]
     shown = make_table(title, ("arm", *figures), rows, right=figures)
-    shown.caption, shown.caption_justify = result.caution or None, "left"
+    shown.caption = result.caution or None
+    shown.caption_justify = "left"
     return shown
 
 

@@ -27,9 +27,14 @@ NUM_TRAINING = 1200
 
 def held_out_copies(problems: list[MathWordProblem]) -> list[MathWordProblem]:
     """Return the copies of held-out problems: with irrelevant numbers, reversed, and comparisons of counts."""
-    distracted = chain.from_iterable(add_distractors(problems, seed) for seed in (97, 98, 99))
-    others = chain.from_iterable(map(reverse_operations, problems)), chain(*compare_counts(problems, 2, 99))
-    return [each for each in chain(distracted, *others) if each is not None]
+    augmented = []
+    for seed in (97, 98, 99):
+        augmented.extend(add_distractors(problems, seed))
+    for problem in problems:
+        augmented.extend(reverse_operations(problem))
+    for comparisons in compare_counts(problems, 2, 99):
+        augmented.extend(comparisons)
+    return [problem for problem in augmented if problem is not None]
 
 
 def main() -> None:
@@ -51,11 +56,14 @@ def main() -> None:
     )
     steps = load_mwp_dataset("gsm8k_steps", args.data_dir)
     held_out = [problem_from_row(row) for row in chain(data["validation"], steps["validation"])]
-    count = len(data["train"])
-    sample = data["train"].select(random.Random(0).sample(range(count), min(NUM_TRAINING, count)))
+    train_size = len(data["train"])
+    sample = data["train"].select(random.Random(0).sample(range(train_size), min(NUM_TRAINING, train_size)))
     fitted = held_out + held_out_copies(held_out) + [problem_from_row(row) for row in sample]
     fields = ("id", "text", "equation", "answer")
-    write_json_lines(args.file, ({name: getattr(each, name) for name in fields} for each in fitted))
+    rows = []
+    for problem in fitted:
+        rows.append({name: getattr(problem, name) for name in fields})
+    write_json_lines(args.file, rows)
     print(f"{len(fitted):,} problems in {args.file}, {len(held_out):,} of them held out, besides their copies")
 
 

@@ -37,7 +37,11 @@ def parse_arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--write", action="store_true", help="put the tables into RESULTS.md")
     args = parser.parse_args(argv)
     if args.quick:
-        args.shape, args.batch_size, args.steps, args.problems, args.fit_steps = "2x24", 4, 1, 4, 2
+        args.shape = "2x24"
+        args.batch_size = 4
+        args.steps = 1
+        args.problems = 4
+        args.fit_steps = 2
     return args
 
 
@@ -99,7 +103,8 @@ class OneByOne:
         from hf_mwp.runtime.expressions import parse_number
         from tests.solver.models.athena import naive_athena
 
-        self.twin, self.setting = naive_athena, setting
+        self.twin = naive_athena
+        self.setting = setting
         config = setting.decoder.config
         self.constants = {literal: Fraction(parse_number(literal)) for literal in config.constants}
         self.initial = [("CON", self.constants[literal]) for literal in config.initial_constants]
@@ -140,7 +145,8 @@ def measure(name: str, args: argparse.Namespace) -> dict:
     import torch
 
     setting = Setting(name, args)
-    peer, clocks = OneByOne(setting), {form: Clock() for form in FORMS}
+    peer = OneByOne(setting)
+    clocks = {form: Clock() for form in FORMS}
     weights = [*setting.encoder.parameters(), *setting.decoder.parameters()]
     optimizer = torch.optim.AdamW(weights, lr=1e-6, fused=True)
 
@@ -188,7 +194,9 @@ def solve(setting: Setting, peer: OneByOne, args: argparse.Namespace, name: str)
     fit(setting, [batch for _, batch in batches], args, name)
     # The reference has no limits; random weights keep half of all candidates, so it only runs three rounds.
     setting.decoder.eval().config.max_depth = 3 if args.quick else int(setting.decoder.deepest_target)
-    clocks, equal, right = {form: Clock() for form in FORMS}, 0, 0
+    clocks = {form: Clock() for form in FORMS}
+    equal = 0
+    right = 0
     with torch.no_grad():
         for rows, batch in batches:
             with clocks["encoder alone"]:
@@ -217,7 +225,8 @@ def fit(setting: Setting, batches: list[dict], args: argparse.Namespace, name: s
 
     path = CACHE / f"athena-{name}-{args.shape}-{args.problems}-{args.fit_steps}.safetensors"
     if path.exists():
-        encoder, decoder = {}, {}
+        encoder = {}
+        decoder = {}
         for key, tensor in load_file(path).items():
             part, _, own = key.partition(".")
             (encoder if part == "encoder" else decoder)[own] = tensor

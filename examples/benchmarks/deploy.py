@@ -40,7 +40,8 @@ from hf_mwp.solver.metrics.matching import answers_match
 
 ROOT = Path(__file__).parents[2]
 SOLVER = ROOT / "model_cards" / "mwp-student-3L-gts-math23k-gemma"
-BERT, STUDENT = "12 x 768, PyTorch", "student, PyTorch"
+BERT = "12 x 768, PyTorch"
+STUDENT = "student, PyTorch"
 BATCH_SIZE = 32
 PRUNED = 0.3
 SEARCHES = {"greedy": {"num_beams": 1}, "default": {}}
@@ -73,7 +74,10 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespac
     parser.add_argument("--write", action="store_true", help="put the tables into RESULTS.md")
     args = parser.parse_args(arguments)
     if args.quick:
-        args.problems, args.timed, args.rounds, args.starts = 4, 4, 1, 1
+        args.problems = 4
+        args.timed = 4
+        args.rounds = 1
+        args.starts = 1
     return args
 
 

@@ -62,7 +62,8 @@ def new_teacher(args: argparse.Namespace, processor, narrow: int | None, config_
     if not config_fields:
         config = AutoConfig.from_pretrained(args.teacher, trust_remote_code=False)
         config_fields = {"num_hidden_layers": config.num_hidden_layers}
-    count, settings = config_fields["num_hidden_layers"], {}
+    count = config_fields["num_hidden_layers"]
+    settings = {}
     if narrow is not None:
         settings = {"bottleneck_layers": [count // 3, 2 * count // 3, count], "bottleneck_size": narrow}
     if args.teacher is None:
@@ -187,7 +188,8 @@ def measure_teacher(args, processor, rows, student_config, teacher) -> dict:
         memory = dict.fromkeys(clocks, (0, 0))
         for _ in range(args.rounds):
             for kind, clock in clocks.items():
-                trainer, watch = trainer_of(kind), Watch(clock)
+                trainer = trainer_of(kind)
+                watch = Watch(clock)
                 trainer.add_callback(watch)
                 trainer.train()
                 memory[kind] = tuple(map(max, memory[kind], (watch.anonymous, watch.mapped)))

@@ -33,7 +33,10 @@ def parse_arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--write", action="store_true", help="put the table into RESULTS.md")
     args = parser.parse_args(argv)
     if args.quick:
-        args.shapes, args.batch_size, args.steps, args.rounds = ["2x24"], 2, 1, 1
+        args.shapes = ["2x24"]
+        args.batch_size = 2
+        args.steps = 1
+        args.rounds = 1
     return args
 
 
@@ -70,7 +73,8 @@ def measure(args: argparse.Namespace) -> dict:
         config = MwpStudentConfig(**sizes, num_attention_heads=12)
         ways = figures[shape] = {way: {"seconds": {}} for way in ("all weights", "LoRA")}
         for _, way, precision in product(range(args.rounds), ways, ("fp32", "bf16")):
-            model, each = new_solver(processor, config), ways[way]
+            model = new_solver(processor, config)
+            each = ways[way]
             if way == "LoRA":
                 add_lora(model, args.rank, tokens=processor.number_token_ids)
             each["trained"] = sum(weight.numel() for weight in model.parameters() if weight.requires_grad)
@@ -103,7 +107,8 @@ def report(figures: dict, args: argparse.Namespace) -> str:
         base = ways["all weights"]["seconds"]
         for way, each in ways.items():
             name = f"LoRA, rank {args.rank}" if way == "LoRA" else way
-            fp32, bf16 = each["seconds"]["fp32"], each["seconds"]["bf16"]
+            fp32 = each["seconds"]["fp32"]
+            bf16 = each["seconds"]["bf16"]
             cells = [f"{each['trained'] / 1e6:.1f}", f"{fp32:.2f}", f"{fp32 / base['fp32']:.2f}"]
             cells += [f"{bf16:.2f}", f"{bf16 / base['bf16']:.2f}", f"{fp32 / bf16:.2f}"]
             rows.append([f"{shape}, {name}", *cells])

@@ -42,7 +42,8 @@ def losses() -> dict:
 
         def forward(self, student, teacher, mask):
             x, y = (states[mask.bool()].double() for states in (student, teacher))
-            x, y = x - x.mean(0, keepdim=True), y - y.mean(0, keepdim=True)
+            x = x - x.mean(0, keepdim=True)
+            y = y - y.mean(0, keepdim=True)
             norms = [torch.norm(a.T @ b) for a, b in ((x, y), (x, x), (y, y))]
             return 1 - norms[0] / torch.sqrt((norms[1] + 1e-8) * (norms[2] + 1e-8))
 

@@ -60,7 +60,8 @@ def fitted_solver(args: argparse.Namespace, processor: MwpProcessor, rows: list[
     folder = Path(args.cache_dir) / f"solver-{len(rows)}-{args.fit_steps}"
     if (folder / "config.json").exists():
         return MwpSolver.from_pretrained(folder)
-    solver, collator = new_solver(processor).eval(), MwpCollator(processor)
+    solver = new_solver(processor).eval()
+    collator = MwpCollator(processor)
     groups = [{"params": solver.encoder.parameters(), "lr": 4e-4}, {"params": solver.decoder.parameters(), "lr": 1e-3}]
     optimizer = torch.optim.AdamW(groups, fused=True)
     draw = random.Random(SEED)
@@ -112,7 +113,8 @@ def figures_of(
     }
     figures.update(measure_solving(solver, peer, held_out))
     random.Random(SEED).shuffle(batches)
-    batches, shuffled = batches[: args.steps + 1], shuffled[: args.steps + 1]
+    batches = batches[: args.steps + 1]
+    shuffled = shuffled[: args.steps + 1]
     figures.update(measure_training(solver, peer, collator, batches, shuffled))
     figures.update(memory_tables(solver))
     if torch.cuda.is_available():
@@ -136,13 +138,15 @@ def check(solver: MwpSolver, peer: peers.Peer, batches: list[dict]) -> dict:
     lengths = []
     for batch in batches:
         mask = batch["labels"] >= 0
-        ours, theirs = solver(**batch).logits[mask], peer.logits(peer.batch(batch))[mask]
+        ours = solver(**batch).logits[mask]
+        theirs = peer.logits(peer.batch(batch))[mask]
         possible = theirs > -1e11
         found["logits"] = max(found["logits"], (ours[possible] - theirs[possible]).abs().max().item())
         found["nodes"] += int(mask.sum())
         for name, num_beams in [("greedy", 1), ("beam", NUM_BEAMS)]:
             peer.model.beam_size = num_beams
-            a, b = solve(solver, batch, num_beams), peer.solve(peer.batch(batch))
+            a = solve(solver, batch, num_beams)
+            b = peer.solve(peer.batch(batch))
             found[name] += sum(x == y for x, y in zip(a, b, strict=True))
             lengths += map(len, a)
         found["problems"] += len(mask)
@@ -177,7 +181,8 @@ def measure_solving(solver: MwpSolver, peer: peers.Peer, batches: list[dict]) ->
 def single(batch: dict, i: int) -> dict:
     """Return one problem of a batch, without padding."""
     one = {key: value[i : i + 1] for key, value in batch.items() if isinstance(value, torch.Tensor)}
-    length, numbers = int(one["attention_mask"].sum()), int((one["number_positions"] >= 0).sum())
+    length = int(one["attention_mask"].sum())
+    numbers = int((one["number_positions"] >= 0).sum())
     for key, keep in [("input_ids", length), ("attention_mask", length), ("number_positions", numbers)]:
         one[key] = one[key][:, :keep]
     return one
@@ -194,12 +199,14 @@ def measure_training(
     with its own settings (random batches, Adam). Then measure our decoder alone."""
     solver.train()
     peer.model.train()
-    optimizer, peer_optimizer = new_optimizer(solver, 1e-5), new_optimizer(peer.model, 1e-5)
+    optimizer = new_optimizer(solver, 1e-5)
+    peer_optimizer = new_optimizer(peer.model, 1e-5)
     own_optimizer = torch.optim.Adam(peer.model.parameters(), lr=1e-5, weight_decay=1e-5)
     clocks = {name: Clock() for name in ("train", "peer_train", "peer_own_train", "decoder_step")}
     for number, (rows, own_rows) in enumerate(zip(batches, shuffled, strict=True)):
         batch = collator(rows)
-        peer_batch, own_batch = peer.batch(batch), peer.batch(collator(own_rows))
+        peer_batch = peer.batch(batch)
+        own_batch = peer.batch(collator(own_rows))
         if not number:  # warms up, and counts
             with OperatorCounter() as counter:
                 train_step(solver, batch, optimizer)

@@ -42,7 +42,8 @@ class Clock:
     laps: int = 0
 
     def __enter__(self) -> "Clock":
-        self._cpu, self._wall = time.process_time(), time.perf_counter()
+        self._cpu = time.process_time()
+        self._wall = time.perf_counter()
         return self
 
     def __exit__(self, *error) -> None:

@@ -67,7 +67,9 @@ def copy_decoder_weights(decoder, model: torch.nn.Module) -> None:
         if score.bias is not None:
             score.bias.zero_()
 
-    prediction, generate, merge = model.decoder, model.node_generater, model.merge
+    prediction = model.decoder
+    generate = model.node_generater
+    merge = model.merge
     prediction.embedding_weight.copy_(decoder.constant_embedding.unsqueeze(0))
     generate.embeddings.weight.copy_(decoder.operator_embedding.weight)
     copy(decoder.goal_left.linear, prediction.concat_l, prediction.concat_lg)

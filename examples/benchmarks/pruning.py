@@ -223,9 +223,12 @@ def report(results: dict) -> str:
         "operations, and the ratio of both.",
     ]
     for shape, figures in results.items():
-        dense, workloads = figures["models"]["dense"], figures["workloads"]
+        dense = figures["models"]["dense"]
+        workloads = figures["workloads"]
         largest = list(workloads)[-1]
-        sizes, speeds, reached = [], [], []
+        sizes = []
+        speeds = []
+        reached = []
         for name, each in figures["models"].items():
             sizes.append(
                 [name]

@@ -38,7 +38,8 @@ WAYS = {
 BASE = "5 beams"
 # Four tokens with a number each, and lengths in tokens or characters of the texts that are made of them.
 CLAUSE = "有5个，"
-LIMIT_BATCH, LIMIT_WAYS = 16, ("greedy", "8 beams, re-ranked")
+LIMIT_BATCH = 16
+LIMIT_WAYS = ("greedy", "8 beams, re-ranked")
 LARGE = {"num_hidden_layers": 12, "hidden_size": 768, "num_attention_heads": 12, "intermediate_size": 3072}
 
 
@@ -61,8 +62,10 @@ class LargeEncoder(nn.Module):
         super().__init__()
         positions = encoder.config.max_position_embeddings
         config = MwpStudentConfig(vocab_size=encoder.config.vocab_size, max_position_embeddings=positions, **sizes)
-        self.small, self.large = encoder, MwpStudentModel(config, add_pooling_layer=False).eval()
-        self.known, self.learns = {}, True
+        self.small = encoder
+        self.large = MwpStudentModel(config, add_pooling_layer=False).eval()
+        self.known = {}
+        self.learns = True
 
     def forward(self, input_ids, **inputs):
         batch = (input_ids.shape, input_ids.numpy().tobytes())
@@ -109,7 +112,8 @@ def measure(solver, reranker, texts: Sequence[str], batch_sizes: Sequence[int], 
                     lap = Clock()
                     with lap:
                         each(list(texts), batch_size=size, **options)
-                    spent, key = lap.cpu / len(texts), (name, size, encoder)
+                    spent = lap.cpu / len(texts)
+                    key = (name, size, encoder)
                     seconds[key] = min(spent, seconds.get(key, spent))
     return {"seconds": seconds, "reranking": ranking.cpu / max(1, ranking.laps), "problems": len(texts)}
 

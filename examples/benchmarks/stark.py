@@ -54,7 +54,8 @@ def measure(args: argparse.Namespace) -> dict:
     trial = copy.deepcopy(student)
     batch = new_batch(rows, tokens)
     batch |= {"attention_mask": torch.ones_like(batch["input_ids"]), "labels": torch.arange(rows) % 2}
-    optimizer, soft = torch.optim.AdamW(student.train().parameters()), LogitDistillationLoss(2.0)
+    optimizer = torch.optim.AdamW(student.train().parameters())
+    soft = LogitDistillationLoss(2.0)
 
     def precision():
         return torch.autocast("cpu", torch.bfloat16) if args.bf16 else nullcontext()
@@ -152,7 +153,8 @@ def promised_by_caches(found: dict, search: dict) -> dict[str, float]:
     """
     Return the largest saving of a cache, from the costs of single batches: a teacher runs once, not in every epoch.
     """
-    seconds, epochs = found["seconds"], search["epochs"]
+    seconds = found["seconds"]
+    epochs = search["epochs"]
     cut = [seconds[f"cut, {sparsity:.0%}"] for sparsity in SPARSITIES[: search["sparsities"]]]
     step = seconds["student step"]
     ratios = {}
@@ -175,7 +177,8 @@ def report(found: dict, search: dict) -> str:
     ]
     sparse = []
     for sparsity in SPARSITIES:
-        cut, masked = f"cut, {sparsity:.0%}", f"masked, {sparsity:.0%}"
+        cut = f"cut, {sparsity:.0%}"
+        masked = f"masked, {sparsity:.0%}"
         row = [f"{sparsity:.0%}", f"{1000 * seconds[masked]:.0f}", f"{1000 * seconds[cut]:.0f}"]
         for both in (0, 1):
             measured, promised = (

@@ -28,15 +28,23 @@ def describe_teacher(recipe: Recipe, stage: str, stages: Mapping[str, Stage]) ->
     describe the folder that one of them has as its `teacher`.
     """
     if stage in stages:
-        options, encoder = recipe.stages[stage].options, _encoder(recipe.stages[stage])
+        options = recipe.stages[stage].options
+        encoder = _encoder(recipe.stages[stage])
     else:
         folder = _given_teacher(stages.values())
         if folder is None:
             return ""
-        options, layers = last_options(folder), _folder_layers(folder)
+        options = last_options(folder)
+        layers = _folder_layers(folder)
         encoder = folder.name if layers is None else f"{folder.name}, {layers} layers"
-    steps, epochs = options.get("max_steps"), options.get("num_train_epochs", 3)
-    length = f"{steps} steps" if steps and steps > 0 else f"{epochs} epoch{'' if epochs == 1 else 's'}"
+    steps = options.get("max_steps")
+    epochs = options.get("num_train_epochs", 3)
+    if steps and steps > 0:
+        length = f"{steps} steps"
+    elif epochs == 1:
+        length = f"{epochs} epoch"
+    else:
+        length = f"{epochs} epochs"
     data = shorten_paths(options.get("dataset") or options.get("task") or "pretraining")
     return f"{encoder}, {data}, {length}"
 
@@ -58,9 +66,9 @@ def _source_layers(stage: Stage) -> int | None:
     before = _stage_at(stage, source)
     if before is None:
         return None if source is None else _folder_layers(source)
-    kept = parse_layers(before.options.get("encoder_layers"))
-    if kept is not None:
-        return kept if isinstance(kept, int) else len(kept)
+    layers = parse_layers(before.options.get("encoder_layers"))
+    if layers is not None:
+        return layers if isinstance(layers, int) else len(layers)
     return STUDENT_LAYERS if "project_to" in before.options else _source_layers(before)
 
 
@@ -75,11 +83,17 @@ def _folder_layers(model: str | Path) -> int | None:
 
 def _stage_at(stage: Stage, folder: str | None) -> Stage | None:
     """Return the stage that another one builds on and that fills this folder."""
-    return next((each for each in stage.inputs if str(each.folder) == str(folder)), None)
+    for source in stage.inputs:
+        if str(source.folder) == str(folder):
+            return source
+    return None
 
 
 def _given_teacher(stages: Iterable[Stage]) -> Path | None:
-    return next((Path(as_list(stage.options["teacher"])[0]) for stage in stages if "teacher" in stage.options), None)
+    for stage in stages:
+        if "teacher" in stage.options:
+            return Path(as_list(stage.options["teacher"])[0])
+    return None
 
 
 def weights_missing(name: str | None) -> str | None:
@@ -105,7 +119,8 @@ def _encoder(stage: Stage) -> str:
         if config.is_encoder_decoder:
             layers = f"{config.encoder_layers} + {config.decoder_layers}"
         return f"random weights, {layers} x {config.hidden_size}"
-    source, layers = options.get("encoder") or options.get("solver"), options.get("encoder_layers")
+    source = options.get("encoder") or options.get("solver")
+    layers = options.get("encoder_layers")
     before = _stage_at(stage, source)
     name = shorten_paths(source) if before is None else f"{_encoder(before)}, after stage {before.name}"
     return f"{name}, layers {layers}" if layers is not None else str(name)
@@ -116,8 +131,10 @@ def describe_training_size(stages: Iterable[Stage]) -> str:
     by_size: dict[str, list[str]] = {}
     for stage in stages:
         if stage.command in ("train", "distill"):
-            limit, extra = stage.options.get("max_train_samples"), as_list(stage.options.get("extra_train"))
-            size = " and those of ".join([f"{limit:,}" if limit else "all", *map(str, shorten_paths(extra))])
+            limit = stage.options.get("max_train_samples")
+            extra = as_list(stage.options.get("extra_train"))
+            num_problems = f"{limit:,}" if limit else "all"
+            size = " and those of ".join([num_problems, *map(str, shorten_paths(extra))])
             names = by_size.setdefault(size, [])
             if stage.name not in names:
                 names.append(stage.name)
@@ -133,7 +150,8 @@ def measure_shape(shape: Mapping[str, Any]) -> dict[str, int]:
     default) and `pooling` (count the pooling layer of a BERT, `True` by default).
     """
     fields = dict(shape)
-    tokens, pooling = fields.pop("tokens", 128), fields.pop("pooling", True)
+    tokens = fields.pop("tokens", 128)
+    pooling = fields.pop("pooling", True)
     # The meta device computes nothing and takes no memory; the operations are the same.
     with torch.device("meta"):
         model = MwpStudentModel(MwpStudentConfig(**fields), add_pooling_layer=pooling).eval()

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from .paired_interval import compare_arms
+from .paired_interval import Comparison, compare_arms
 from .table import Column
 from .table_result import TableResult
 
@@ -13,54 +13,71 @@ def to_markdown(result: TableResult, picture: str | None = None) -> str:
     Return results as Markdown: the table, then budget, teacher, data, seeds and machine; `picture` is the path of
     their picture, relative to the Markdown file.
     """
-    lines = [
-        f"# {result.title} ({result.caution})" if result.caution else f"# {result.title}",
-        "",
-        f"Paper: {result.paper}. Command: `python examples/reproduce.py {result.table}`.",
-        "",
-    ]
-    lines += _grid(result)
+    heading = f"# {result.title}"
+    if result.caution:
+        heading += f" ({result.caution})"
+    command = f"python examples/reproduce.py {result.table}"
+    lines = [heading, "", f"Paper: {result.paper}. Command: `{command}`.", "", *_grid(result)]
     if result.note:
         lines += ["", " ".join(result.note.split())]
-    notes = [f"- {arm.title}: {' '.join(arm.note.split())}" for arm in result.arms if arm.note]
-    missing: dict[str, list[str]] = {}
-    for column in result.columns:
-        if "missing" in column:
-            missing.setdefault(column["missing"], []).append(column["title"])
-    notes += [f"- No column {', '.join(titles)}: {reason}" for reason, titles in missing.items()]
-    notes += [
-        f"- {arm.title}, seed {run.seed}: {run.state}: {run.reason}"
-        for arm in result.arms
-        for run in arm.runs
-        if run.reason
-    ]
-    waiting = [arm.title for arm in result.arms if {run.state for run in arm.runs} == {"waiting"}]
-    notes += [f"- Not run: {'; '.join(waiting)}"] if waiting else []
-    lines += ["", *notes] if notes else []
-    differences = _differences(result)
-    lines += ["", *differences] if differences else []
-    lines += ["", *_origin(result)]
+    for section in (_notes(result), _differences(result), _origin(result)):
+        if section:
+            lines += ["", *section]
     if picture is not None:
         lines += ["", f"![{result.title}]({picture})"]
     return "\n".join(lines) + "\n"
 
 
 def _grid(result: TableResult) -> list[str]:
-    headings, marks = [""], ["---"]
+    """Return the table of the arms, with the paper's figures beside the measured ones."""
     columns = result.shown_columns
-    with_paper = {column.name for column in columns if any(column.name in arm.paper for arm in result.arms)}
+    paper_columns = set()
+    for arm in result.arms:
+        paper_columns.update(arm.paper)
+
+    headings = ["arm"]
     for column in columns:
-        headings += [_heading(column)] + (["paper"] if column.name in with_paper else [])
-        marks += ["---:"] * (2 if column.name in with_paper else 1)
-    rows = [_cells(["arm", *headings[1:], "seconds"]), _cells([*marks, "---:"])]
+        headings.append(_heading(column))
+        if column.name in paper_columns:
+            headings.append("paper")
+    headings.append("seconds")
+    rows = [_cells(headings), _cells(["---"] + ["---:"] * (len(headings) - 1))]
+
     for arm in result.arms:
         cells = [arm.title]
         for column in columns:
             cells.append(column.show(arm.mean(column.name), arm.deviation(column.name)))
-            if column.name in with_paper:
+            if column.name in paper_columns:
                 cells.append(column.show(arm.paper.get(column.name)))
-        rows.append(_cells([*cells, "-" if arm.seconds is None else f"{arm.seconds:.0f}"]))
+        cells.append("-" if arm.seconds is None else f"{arm.seconds:.0f}")
+        rows.append(_cells(cells))
     return rows
+
+
+def _notes(result: TableResult) -> list[str]:
+    """Return the notes on arms, missing columns and runs that are not done."""
+    notes = []
+    for arm in result.arms:
+        if arm.note:
+            notes.append(f"- {arm.title}: {' '.join(arm.note.split())}")
+
+    titles_by_reason: dict[str, list[str]] = {}
+    for column in result.columns:
+        if "missing" in column:
+            titles_by_reason.setdefault(column["missing"], []).append(column["title"])
+    for reason, titles in titles_by_reason.items():
+        notes.append(f"- No column {', '.join(titles)}: {reason}")
+
+    waiting = []
+    for arm in result.arms:
+        for run in arm.runs:
+            if run.reason:
+                notes.append(f"- {arm.title}, seed {run.seed}: {run.state}: {run.reason}")
+        if {run.state for run in arm.runs} == {"waiting"}:
+            waiting.append(arm.title)
+    if waiting:
+        notes.append(f"- Not run: {'; '.join(waiting)}")
+    return notes
 
 
 def _heading(column: Column) -> str:
@@ -70,77 +87,121 @@ def _heading(column: Column) -> str:
 def _differences(result: TableResult) -> list[str]:
     """Return a table of the arms that are compared with a different arm, and how its intervals were made."""
     comparisons = compare_arms(result)
-    compared = {name for each in comparisons for name in each.intervals}
+    compared = set()
+    for comparison in comparisons:
+        compared.update(comparison.intervals)
     columns = [column for column in result.shown_columns if column.name in compared]
     if not columns:
         return []
-    rows = [
-        _cells(["difference, 95 % interval", *map(_heading, columns)]),
-        _cells(["---"] + ["---:"] * len(columns)),
-    ]
-    for each in comparisons:
-        intervals = [each.intervals.get(column.name) for column in columns]
-        cells = ["-" if told is None else f"**{told}**" if told.excludes_zero else str(told) for told in intervals]
-        rows.append(_cells([f"{each.arm.title} minus {each.other.title}", *cells]))
-    pairs = {
-        column.title: f"{interval.num_pairs:,} {interval.over}"
-        for column in columns
-        for each in comparisons
-        if (interval := each.intervals.get(column.name)) is not None
-    }
-    same = len(set(pairs.values())) == 1
-    told = next(iter(pairs.values())) if same else "; ".join(f"{count} ({title})" for title, count in pairs.items())
-    return [*rows, "", f"Bold: the interval does not contain 0. Bootstrap over pairs: {told}."]
+
+    headings = ["difference, 95 % interval"]
+    for column in columns:
+        headings.append(_heading(column))
+    rows = [_cells(headings), _cells(["---"] + ["---:"] * len(columns))]
+    for comparison in comparisons:
+        cells = [f"{comparison.arm.title} minus {comparison.other.title}"]
+        for column in columns:
+            interval = comparison.intervals.get(column.name)
+            if interval is None:
+                cells.append("-")
+            elif interval.excludes_zero:
+                cells.append(f"**{interval}**")
+            else:
+                cells.append(str(interval))
+        rows.append(_cells(cells))
+    return [*rows, "", f"Bold: the interval does not contain 0. Bootstrap over pairs: {_pairs(columns, comparisons)}."]
+
+
+def _pairs(columns: list[Column], comparisons: list[Comparison]) -> str:
+    """Return the number and unit of the pairs, once if they are the same in all columns."""
+    pairs = {}
+    for column in columns:
+        for comparison in comparisons:
+            interval = comparison.intervals.get(column.name)
+            if interval is not None:
+                pairs[column.title] = f"{interval.num_pairs:,} {interval.over}"
+    if len(set(pairs.values())) == 1:
+        return next(iter(pairs.values()))
+    return "; ".join(f"{num_pairs} ({title})" for title, num_pairs in pairs.items())
 
 
 def _origin(result: TableResult) -> list[str]:
-    counted = {column.title: _counts(result, column.name) for column in result.shown_columns}
-    sizes = [(title, _range(counts)) for title, counts in counted.items() if counts]
-    problems = ", ".join(f"{size}{'' if at else ' problems'} ({title})" for at, (title, size) in enumerate(sizes))
-    problems = f"; figures on {problems}" if problems else ""
+    """Return budget, teachers, data, seeds, time and machine of the results."""
+    lines = [f"- Budget: {result.budget}{_changed(result.changes)}"]
+    if result.teachers:
+        lines.append(f"- Teacher: {'; '.join(result.teachers)}")
+    lines.append(f"- Data: {result.data}{_num_problems(result)}")
     spread = ", mean ± standard deviation" if len(result.seeds) > 1 else ""
-    lines = [
-        f"- Budget: {result.budget}{_changed(result.changes)}",
-        *([f"- Teacher: {'; '.join(result.teachers)}"] if result.teachers else []),
-        f"- Data: {result.data}{problems}",
-        f"- Seeds: {', '.join(map(str, result.seeds))}{spread}",
-        f"- Time: {result.seconds:.0f} seconds for all stages, each once (an arm's seconds have those it shares)",
-    ]
-    measured_arms = {title for part in result.parts for title in part["arms"]}
+    lines.append(f"- Seeds: {_join(result.seeds)}{spread}")
+    lines.append(
+        f"- Time: {result.seconds:.0f} seconds for all stages, each once (an arm's seconds have those it shares)"
+    )
+
+    measured_arms = set()
     for part in result.parts:
-        own = {name: value for name, value in part["changes"].items() if name not in result.changes}
-        seeds = f"seed{'s' if len(part['seeds']) > 1 else ''} {', '.join(map(str, part['seeds']))}"
+        measured_arms.update(part["arms"])
+    for part in result.parts:
+        plural = "s" if len(part["seeds"]) > 1 else ""
+        seeds = f"seed{plural} {_join(part['seeds'])}"
         arms = "all rows" if set(part["arms"]) == measured_arms else "; ".join(part["arms"])
-        measured = f"{seeds} of {', '.join(part['columns'])}: {arms}{_changed(own)}"
+        changes = {name: value for name, value in part["changes"].items() if name not in result.changes}
+        measured = f"{seeds} of {', '.join(part['columns'])}: {arms}{_changed(changes)}"
         lines.append(f"- Measured apart: {measured}. {_machine(part['environment'])}".rstrip())
-    if not result.parts and (machine := _machine(result.environment)):
-        lines.append(f"- {machine}")
+    if not result.parts:
+        machine = _machine(result.environment)
+        if machine:
+            lines.append(f"- {machine}")
     return lines
 
 
+def _num_problems(result: TableResult) -> str:
+    """Return the number of problems behind the figures of each column, with the word "problems" once."""
+    sizes = []
+    for column in result.shown_columns:
+        counts = _counts(result, column.name)
+        if counts:
+            word = "" if sizes else " problems"
+            sizes.append(f"{_range(counts)}{word} ({column.title})")
+    return f"; figures on {', '.join(sizes)}" if sizes else ""
+
+
+def _join(numbers: list[int]) -> str:
+    return ", ".join(map(str, numbers))
+
+
 def _changed(changes: Mapping[str, Any]) -> str:
-    return f", changed: {', '.join(f'{key} {value}' for key, value in changes.items())}" if changes else ""
+    if not changes:
+        return ""
+    return ", changed: " + ", ".join(f"{name} {value}" for name, value in changes.items())
 
 
 def _machine(environment: Mapping[str, Any]) -> str:
-    machine, libraries = environment.get("machine"), environment.get("libraries", {})
+    machine = environment.get("machine")
     if not machine:
         return ""
-    versions = ", ".join(
-        f"{name} {libraries[name]}" for name in ("hf_mwp", "torch", "transformers") if name in libraries
-    )
+    libraries = environment.get("libraries", {})
+    names = [name for name in ("hf_mwp", "torch", "transformers") if name in libraries]
+    versions = ", ".join(f"{name} {libraries[name]}" for name in names)
     device = machine.get("accelerator") or "no accelerator"
     threads = f"{machine.get('torch_threads')} threads on {machine.get('cores')} cores"
     return f"Machine: {machine.get('processor')}, {threads}, {device}; {versions}"
 
 
 def _counts(result: TableResult, column: str) -> list[int]:
-    return [run.counts[column] for arm in result.arms for run in arm.runs if column in run.counts]
+    counts = []
+    for arm in result.arms:
+        for run in arm.runs:
+            if column in run.counts:
+                counts.append(run.counts[column])
+    return counts
 
 
 def _range(numbers: list[int]) -> str:
-    return f"{min(numbers):,}" if min(numbers) == max(numbers) else f"{min(numbers):,} to {max(numbers):,}"
+    smallest = min(numbers)
+    largest = max(numbers)
+    return f"{smallest:,}" if smallest == largest else f"{smallest:,} to {largest:,}"
 
 
 def _cells(cells: list[str]) -> str:
-    return f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |"
+    escaped = [cell.replace("|", "/") for cell in cells]
+    return f"| {' | '.join(escaped)} |"

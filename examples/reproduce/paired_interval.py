@@ -49,20 +49,27 @@ class Comparison:
 def compare_arms(result: TableResult) -> list[Comparison]:
     """Compare the metrics of each arm with its baselines; pairs of arms without common figures are left out."""
     # Pooled folds are compared as a whole.
-    parts = {each["name"] for each in result.columns if "part_of" in each}
-    columns = [
-        each
-        for each in result.shown_columns
-        if each.unit in ("%", "") and not each.optional and each.name not in parts
-    ]
-    by_name, comparisons = {arm.name: arm for arm in result.arms}, []
+    pooled_columns = {column["name"] for column in result.columns if "part_of" in column}
+    columns = []
+    for column in result.shown_columns:
+        if column.unit in ("%", "") and not column.optional and column.name not in pooled_columns:
+            columns.append(column)
+
+    arms_by_name = {arm.name: arm for arm in result.arms}
+    comparisons = []
     for arm in result.arms:
-        baselines = [by_name[name] for name in (arm.compare_with or result.compare_with).split() if name != arm.name]
-        for other in baselines:
-            found = {column.name: paired_interval(arm, other, column) for column in columns}
-            intervals = {column: interval for column, interval in found.items() if interval is not None}
+        baselines = arm.compare_with or result.compare_with
+        for name in baselines.split():
+            baseline = arms_by_name[name]
+            if baseline is arm:
+                continue
+            intervals = {}
+            for column in columns:
+                interval = paired_interval(arm, baseline, column)
+                if interval is not None:
+                    intervals[column.name] = interval
             if intervals:
-                comparisons.append(Comparison(arm, other, intervals))
+                comparisons.append(Comparison(arm, baseline, intervals))
     return comparisons
 
 
@@ -71,23 +78,34 @@ def paired_interval(arm: ArmResult, other: ArmResult, column: Column) -> PairedI
     Subtract a baseline arm's figures from an arm's, paired by example or problem (mean over common seeds), or else by
     seed. Returns `None` for fewer than two pairs.
     """
-    theirs = {run.seed: run for run in other.runs if column.name in run.figures}
-    pairs = [(run, theirs[run.seed]) for run in arm.runs if column.name in run.figures and run.seed in theirs]
-    rows = [[_rows(run, column) for run in pair] for pair in pairs]
+    other_runs = {run.seed: run for run in other.runs if column.name in run.figures}
+    pairs = []
+    for run in arm.runs:
+        if column.name in run.figures and run.seed in other_runs:
+            pairs.append((run, other_runs[run.seed]))
+    rows = [(_rows(run, column), _rows(other_run, column)) for run, other_run in pairs]
+
     # If the rows differ or some are unknown, only the figures can be compared.
-    kinds = {(over, labels) for pair in rows for over, _, _, labels in pair}
-    over, labels = kinds.pop() if len(kinds) == 1 else ("", "")
+    row_units = set()
+    for arm_rows, other_rows in rows:
+        for over, _, _, labels in (arm_rows, other_rows):
+            row_units.add((over, labels))
+    over, labels = row_units.pop() if len(row_units) == 1 else ("", "")
     if labels:
-        ours, others = (np.mean([_drawn(*pair[at][1:]) for pair in rows], axis=0) for at in (0, 1))
-        count, drawn = len(labels.split()), UNITS[column.unit][0] * (ours - others)
+        num_pairs = len(labels.split())
+        arm_figures = np.mean([_bootstrap_metric(*arm_rows[1:]) for arm_rows, _ in rows], axis=0)
+        other_figures = np.mean([_bootstrap_metric(*other_rows[1:]) for _, other_rows in rows], axis=0)
+        factor, _ = UNITS[column.unit]
+        figures = factor * (arm_figures - other_figures)
     else:
-        differences = np.array([ours.figures[column.name] - others.figures[column.name] for ours, others in pairs])
-        over, count = "seeds", len(pairs)
-        drawn = _draw(count, lambda chosen: differences[chosen].mean()) if pairs else differences
-    if count < 2:
+        over = "seeds"
+        num_pairs = len(pairs)
+        differences = np.array([run.figures[column.name] - other_run.figures[column.name] for run, other_run in pairs])
+        figures = _bootstrap(num_pairs, lambda drawn: differences[drawn].mean()) if pairs else differences
+    if num_pairs < 2:
         return None
-    low, high = np.percentile(drawn[1:], [2.5, 97.5])
-    return PairedInterval(float(drawn[0]), float(low), float(high), count, over)
+    low, high = np.percentile(figures[1:], [2.5, 97.5])
+    return PairedInterval(float(figures[0]), float(low), float(high), num_pairs, over)
 
 
 def _rows(run: ArmRun, column: Column) -> tuple[str, str, str, str]:
@@ -100,14 +118,19 @@ def _rows(run: ArmRun, column: Column) -> tuple[str, str, str, str]:
 
 
 @lru_cache(maxsize=1000)
-def _drawn(metric: str, predictions: str, labels: str) -> np.ndarray:
+def _bootstrap_metric(metric: str, predictions: str, labels: str) -> np.ndarray:
     """Return a figure for all rows, then for each bootstrap draw. All arms have the same draws and share the cache."""
-    found, true = (np.array(numbers.split(), dtype=float) for numbers in (predictions, labels))
-    return _draw(len(true), lambda chosen: GLUE_FIGURES[metric](found[chosen], true[chosen]))
+    predicted = np.array(predictions.split(), dtype=float)
+    true = np.array(labels.split(), dtype=float)
+    compute = GLUE_FIGURES[metric]
+    return _bootstrap(len(true), lambda drawn: compute(predicted[drawn], true[drawn]))
 
 
-def _draw(count: int, figure: Callable[[np.ndarray], float]) -> np.ndarray:
+def _bootstrap(num_rows: int, figure: Callable[[np.ndarray], float]) -> np.ndarray:
     # With a fixed seed, the same results give the same text.
     random = np.random.default_rng(0)
-    draws = (rows for _ in range(RESAMPLES // 500) for rows in random.integers(count, size=(500, count)))
-    return np.array([figure(np.arange(count)), *map(figure, draws)])
+    figures = [figure(np.arange(num_rows))]
+    for _ in range(RESAMPLES // 500):
+        for drawn in random.integers(num_rows, size=(500, num_rows)):
+            figures.append(figure(drawn))
+    return np.array(figures)

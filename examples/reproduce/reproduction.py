@@ -49,8 +49,11 @@ class Reproduction:
         environment: Mapping[str, Any] | None = None,
         launch: str | None = None,
     ) -> None:
-        self.table, self.output_dir, self.launch = table, Path(output_dir), launch
-        self.changes, self.environment = dict(changes or {}), dict(environment or {})
+        self.table = table
+        self.output_dir = Path(output_dir)
+        self.launch = launch
+        self.changes = dict(changes or {})
+        self.environment = dict(environment or {})
         for name in arms or ():
             check_name(name, table.arms, "arm", table.name)
         self.chosen = set(table.arms) if arms is None else set(arms)
@@ -59,8 +62,10 @@ class Reproduction:
         self.variables = self._recipe(next(iter(table.arms.values())), None).variables
         seeds = seeds or as_list(self.changes.get("seed"))
         self.seeds = list(seeds or table.seeds(self.budget) or [self.variables.get("seed", 42)])
-        counts = {arm.name: None if seeds else arm.seeds.get(self.budget) for arm in table.arms.values()}
-        self._seeds_of = {arm: self.seeds[:count] for arm, count in counts.items()}
+        self._seeds_of = {}
+        for arm in table.arms.values():
+            num_seeds = None if seeds else arm.seeds.get(self.budget)
+            self._seeds_of[arm.name] = self.seeds[:num_seeds]
         self._failed: dict[str, str] = {}
         self._obstacles: dict[tuple[str, int], str | None] = {}
         self._stages: dict[tuple[str, int], list[Stage]] = {}
@@ -69,32 +74,37 @@ class Reproduction:
     @cached_property
     def missing(self) -> dict[str, str]:
         """Columns that stay empty, with the reason."""
-        columns = self.table.columns.values()
-        missing = {
-            column.name: f"`{column.needs}` is not given (--{column.needs})"
-            for column in columns
-            if column.needs is not None and self.variables.get(column.needs) is None
-        }
-        of_missing = {column.name: missing.keys() & set(column.mean_of or ()) for column in columns}
-        return missing | {name: missing[min(parts)] for name, parts in of_missing.items() if parts}
+        missing = {}
+        for column in self.table.columns.values():
+            if column.needs is not None and self.variables.get(column.needs) is None:
+                missing[column.name] = f"`{column.needs}` is not given (--{column.needs})"
+        # A mean is missing if one of its columns is.
+        missing_means = {}
+        for column in self.table.columns.values():
+            sources = missing.keys() & set(column.mean_of or ())
+            if sources:
+                missing_means[column.name] = missing[min(sources)]
+        return missing | missing_means
 
     @cached_property
     def recipes(self) -> dict[tuple[str, int], Recipe]:
         """Recipes by arm and seed, in the order of the runs, without the columns' changes."""
-        arms = self.table.arms.values()
-        return {
-            (arm.name, seed): self._recipe(arm, seed)
-            for seed in self.seeds
-            for arm in arms
-            if seed in self._seeds_of[arm.name]
-        }
+        recipes = {}
+        for seed in self.seeds:
+            for arm in self.table.arms.values():
+                if seed in self._seeds_of[arm.name]:
+                    recipes[arm.name, seed] = self._recipe(arm, seed)
+        return recipes
 
     def stages(self, arm: str, seed: int) -> list[Stage]:
         """Return the stages of all columns of an arm, in the order in which they run."""
         if (arm, seed) not in self._stages:
-            recipes = [(column, self._recipe_of(column, arm, seed)) for column in self._measured]
-            needed = [each for column, recipe in recipes for each in recipe.wanted([self._stage_of(column, recipe)])]
-            self._stages[arm, seed] = list({stage.folder: stage for stage in needed}.values())
+            stages = {}
+            for column in self._measured:
+                recipe = self._recipe_of(column, arm, seed)
+                for stage in recipe.wanted([self._stage_of(column, recipe)]):
+                    stages[stage.folder] = stage
+            self._stages[arm, seed] = list(stages.values())
         return self._stages[arm, seed]
 
     def obstacle(self, arm: Arm, seed: int) -> str | None:
@@ -132,12 +142,16 @@ class Reproduction:
             tell (`Callable`, *optional*): Called with a line of text before each stage and after each arm.
             save (`Callable`, *optional*): Called after each arm, with the results so far.
         """
-        result, commands = self._empty(), with_launcher(commands, self.launch)
+        result = self._empty()
+        commands = with_launcher(commands, self.launch)
         rows = {arm.name: arm for arm in result.arms}
         for number, (name, seed) in enumerate(self.recipes, start=1):
             arm = self.table.arms[name]
             heading = f"arm {number} of {len(self.recipes)}: {arm.title}, seed {seed}"
-            run = self._run(arm, seed, commands, heading, tell) if name in self.chosen else self._read(arm, seed)
+            if name in self.chosen:
+                run = self._run(arm, seed, commands, heading, tell)
+            else:
+                run = self._read(arm, seed)
             rows[name].runs.append(run)
             result.derive()
             save(result)
@@ -171,7 +185,8 @@ class Reproduction:
     def _obstacle(self, arm: Arm, seed: int) -> str | None:
         if arm.missing is not None:
             return arm.missing
-        recipe, stages = self.recipes[arm.name, seed], {each.name: each for each in self.stages(arm.name, seed)}
+        recipe = self.recipes[arm.name, seed]
+        stages = {stage.name: stage for stage in self.stages(arm.name, seed)}
         if arm.weights is not None:
             missing = weights_missing(recipe.variables.get(arm.weights))
             if missing is not None:
@@ -190,13 +205,17 @@ class Reproduction:
 
     def _reads(self, arm: str, seed: int) -> list[Any]:
         """Return what determines the figures of an arm."""
-        columns = [each.resolved(self._recipe_of(each, arm, seed).variables).figure for each in self._measured]
-        return [[stage.fingerprint for stage in self.stages(arm, seed)], columns]
+        figures = []
+        for column in self._measured:
+            variables = self._recipe_of(column, arm, seed).variables
+            figures.append(column.resolved(variables).figure)
+        return [[stage.fingerprint for stage in self.stages(arm, seed)], figures]
 
     @cached_property
     def _measured(self) -> list[Column]:
         """The columns that are read from stages."""
-        return [each for each in self.table.columns.values() if each.figure and each.name not in self.missing]
+        columns = self.table.columns.values()
+        return [column for column in columns if column.figure and column.name not in self.missing]
 
     def _run(self, arm: Arm, seed: int, commands: Mapping, heading: str, tell: Callable[[str], object]) -> ArmRun:
         try:
@@ -232,7 +251,9 @@ class Reproduction:
         columns = [column for column in self.table.columns.values() if column.measure is not None]
         if arm.shape is not None and columns:
             measured = measure_shape(arm.shape)
-            run.figures |= {each.name: UNITS[each.unit][0] * measured[each.measure] for each in columns}
+            for column in columns:
+                factor, _ = UNITS[column.unit]
+                run.figures[column.name] = factor * measured[column.measure]
 
     def _read(self, arm: Arm, seed: int) -> ArmRun:
         """Return the run of an arm; its state is `waiting` if its stages are not completed."""
@@ -249,11 +270,11 @@ class Reproduction:
         self._measure(arm, run)
         for column in self._measured:
             recipe = self._recipe_of(column, arm.name, run.seed)
-            stage, own = recipe.stages[self._stage_of(column, recipe)], column.resolved(recipe.variables)
+            stage = recipe.stages[self._stage_of(column, recipe)]
             if stage.is_done:
                 metrics = {**stage.finished.metrics, "stage_seconds": stage.finished.record["seconds"]}
-                for name, found in own.read(metrics).items():
-                    getattr(run, name)[column.name] = found
+                for name, value in column.resolved(recipe.variables).read(metrics).items():
+                    getattr(run, name)[column.name] = value
         for stage in self.stages(arm.name, run.seed):
             if stage.is_done:
                 record = {"stage": stage.name, "folder": stage.folder.name, "fingerprint": stage.fingerprint}
@@ -272,7 +293,18 @@ class Reproduction:
     def _empty(self) -> TableResult:
         """Return the results of the table without any run."""
         table = self.table
-        trained = (stage for arm in table.arms for stage in self.stages(arm, self.seeds[0]))
+        stages = []
+        arms = []
+        for arm in table.arms.values():
+            stages.extend(self.stages(arm.name, self.seeds[0]))
+            compare_with = arm.compare_with or ""
+            row = ArmResult(
+                arm.name, arm.title, dict(arm.paper), arm.note, x=self._position(arm), compare_with=compare_with
+            )
+            arms.append(row)
+        changes = dict(self.changes)
+        if self.launch:
+            changes["launch"] = self.launch
         return TableResult(
             table=table.name,
             title=table.title,
@@ -281,27 +313,18 @@ class Reproduction:
             budget=self.budget,
             seeds=self.seeds,
             columns=[self._describe(column) for column in table.columns.values()],
-            arms=[
-                ArmResult(
-                    arm.name,
-                    arm.title,
-                    dict(arm.paper),
-                    arm.note,
-                    x=self._place(arm),
-                    compare_with=arm.compare_with or "",
-                )
-                for arm in table.arms.values()
-            ],
+            arms=arms,
             x=table.x or "",
             compare_with=table.compare_with or "",
-            data=f"{', '.join(self._data_sets())}, {describe_training_size(trained)}",
-            changes=shorten_paths(self.changes | ({"launch": self.launch} if self.launch else {})),
+            data=f"{', '.join(self._data_sets())}, {describe_training_size(stages)}",
+            changes=shorten_paths(changes),
             environment=self.environment,
         )
 
     def _describe(self, column: Column) -> dict[str, Any]:
         """Return the fields of a column that results need; see [`TableResult`]."""
-        pools = [each.name for each in self.table.columns.values() if column.name in (each.pooled_of or ())]
+        columns = self.table.columns.values()
+        pools = [pool.name for pool in columns if column.name in (pool.pooled_of or ())]
         fields = {
             "missing": self.missing.get(column.name),
             "part_of": pools[-1] if pools else None,
@@ -309,10 +332,10 @@ class Reproduction:
             "optional": column.optional or None,
             **{key: getattr(column, key) for key in DERIVED},
         }
-        given = {key: value for key, value in fields.items() if value is not None}
-        return {"name": column.name, "title": column.title, "unit": column.unit, **given}
+        optional = {key: value for key, value in fields.items() if value is not None}
+        return {"name": column.name, "title": column.title, "unit": column.unit, **optional}
 
-    def _place(self, arm: Arm) -> float | None:
+    def _position(self, arm: Arm) -> float | None:
         """Return the position of an arm in a sweep."""
         if self.table.x is None:
             return None
@@ -326,5 +349,7 @@ class Reproduction:
         """Return the names of the datasets or tasks of the columns."""
         arm = next(iter(self.table.arms))
         variables = [self._recipe_of(column, arm, self.seeds[0]).variables for column in self._measured]
-        names = [each.get("dataset") or each.get("task") for each in variables or [self.variables]]
-        return list(dict.fromkeys(str(shorten_paths(name)) for name in names))
+        names = []
+        for values in variables or [self.variables]:
+            names.append(str(shorten_paths(values.get("dataset") or values.get("task"))))
+        return list(dict.fromkeys(names))

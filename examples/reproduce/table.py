@@ -39,8 +39,9 @@ def check_fields(kind: type, content: Any, place: str) -> None:
     """Raise `ReportError` unless `content` is a mapping of fields of a dataclass without its field `name`."""
     if not isinstance(content, Mapping):
         raise ReportError(f"{place} must be a mapping.")
+    names = [field.name for field in fields(kind) if field.name != "name"]
     for key in content:
-        check_name(key, [each.name for each in fields(kind) if each.name != "name"], "key", place)
+        check_name(key, names, "key", place)
 
 
 @dataclass(frozen=True)
@@ -96,8 +97,10 @@ class Column:
 
         def fill(keys: Any) -> Any:
             if isinstance(keys, list):
-                return [fill(each) for each in keys]
-            return keys if keys is None else Template(keys).safe_substitute(variables)
+                return [fill(key) for key in keys]
+            if keys is None:
+                return None
+            return Template(keys).safe_substitute(variables)
 
         filled = ("stage", "figure", "count", "outcomes", "examples")
         return replace(self, **{name: fill(getattr(self, name)) for name in filled})
@@ -107,19 +110,21 @@ class Column:
         Read the figure, in the column's unit, and its count, outcomes and examples from a `metrics.json`; the keys are
         fields of [`ArmRun`]. Raises `ReportError` if one of them is missing, except for an optional figure.
         """
-        found: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         try:
-            found["figures"] = round(UNITS[self.unit][0] * float(_at(metrics, self.figure)), 4)
+            values["figures"] = round(UNITS[self.unit][0] * float(_at(metrics, self.figure)), 4)
         except ReportError:
             if not self.optional:
                 raise
         if self.count is not None:
-            found["counts"] = int(_at(metrics, self.count))
+            values["counts"] = int(_at(metrics, self.count))
         if self.outcomes is not None:
-            found["outcomes"] = str(_at(metrics, self.outcomes))
-        if self.examples is not None and (examples := dict(_at(metrics, self.examples))):
-            found["examples"] = examples
-        return found
+            values["outcomes"] = str(_at(metrics, self.outcomes))
+        if self.examples is not None:
+            examples = dict(_at(metrics, self.examples))
+            if examples:
+                values["examples"] = examples
+        return values
 
     def show(self, value: float | None, deviation: float | None = None) -> str:
         """Format a figure for the table; `None` is a dash."""
@@ -150,7 +155,9 @@ class Arm:
     @classmethod
     def from_dict(cls, name: str, content: Mapping[str, Any] | None, place: str) -> Self:
         """Read an arm from its mapping in the file. Raises `ReportError` for wrong fields."""
-        place, content = f"{place}, arm {name!r}", {} if content is None else content
+        place = f"{place}, arm {name!r}"
+        if content is None:
+            content = {}
         check_fields(cls, content, place)
         for key in ("changes", "budgets", "paper", "seeds"):
             if not isinstance(content.get(key, {}), Mapping):
@@ -207,10 +214,14 @@ class Table:
         for key in ("columns", "arms"):
             if not isinstance(content.get(key), Mapping) or not content[key]:
                 raise ReportError(f"{source} has no mapping `{key}`.")
-        self.name, self.content, self.recipe, self.source = name, content, recipe, source
+        self.name = name
+        self.content = content
+        self.recipe = recipe
+        self.source = source
         self.columns = {str(k): Column.from_dict(str(k), v, source) for k, v in content["columns"].items()}
         self.arms = {str(k): Arm.from_dict(str(k), v, source) for k, v in content["arms"].items()}
-        self.title, self.x = str(content.get("table", name)), content.get("x")
+        self.title = str(content.get("table", name))
+        self.x = content.get("x")
         compare_with = content.get("compare_with")
         self.compare_with = None if compare_with is None else str(compare_with)
         self.stage_names = [*(recipe.get("stages") or {}), *(content.get("stages") or {})]
@@ -278,23 +289,24 @@ class Table:
             place = f"{self.source}, column {column.name!r}"
             names += [("stage", None if "$" in str(column.stage) else column.stage, place)]
             names += [("variable", column.needs, place)]
-            names += [("column", other, place) for other in [*(column.mean_of or ()), *(column.pooled_of or ())]]
+            sources = [*(column.mean_of or ()), *(column.pooled_of or ())]
+            names += [("column", source, place) for source in sources]
             if column.share_of is not None:
-                names += [(kind, str(column.share_of.get(kind)), place) for kind in ("column", "arm")]
+                names += [(item, str(column.share_of.get(item)), place) for item in ("column", "arm")]
         for arm in self.arms.values():
             place = f"{self.source}, arm {arm.name!r}"
             names += [("column", column, place) for column in arm.paper]
             names += [("arm", name, place) for name in (arm.compare_with or "").split()]
             names += [("variable", arm.weights, place)]
-        known = {
+        choices = {
             "stage": self.stage_names,
             "variable": [*(self.recipe.get("variables") or {}), *(self.content.get("variables") or {})],
             "column": self.columns,
             "arm": self.arms,
         }
-        for kind, name, place in names:
+        for item, name, place in names:
             if name is not None:
-                check_name(name, known[kind], kind, place)
+                check_name(name, choices[item], item, place)
 
 
 def _at(metrics: Mapping[str, Any], paths: str | list[str]) -> Any:

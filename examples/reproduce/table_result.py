@@ -133,21 +133,24 @@ class TableResult:
 
     def derive(self) -> None:
         """Compute the columns derived from other columns, in each run that has these."""
-        figures = {arm.name: {run.seed: run.figures for run in arm.runs} for arm in self.arms}
-        runs = [run for arm in self.arms for run in arm.runs]
+        runs = []
+        figures = {}
+        for arm in self.arms:
+            runs.extend(arm.runs)
+            figures[arm.name] = {run.seed: run.figures for run in arm.runs}
         for column in self.columns:
             name = column["name"]
             for run in runs:
                 if "pooled_of" in column:
                     _pool(name, column["pooled_of"], run)
-                elif "mean_of" in column and all(each in run.figures for each in column["mean_of"]):
-                    values = [run.figures[each] for each in column["mean_of"]]
+                elif "mean_of" in column and run.figures.keys() >= set(column["mean_of"]):
+                    values = [run.figures[source] for source in column["mean_of"]]
                     run.figures[name] = round(sum(values) / len(values), 4)
                 elif "share_of" in column:
                     source = column["share_of"]["column"]
-                    whole = figures[column["share_of"]["arm"]].get(run.seed, {}).get(source)
-                    if whole and source in run.figures:
-                        run.figures[name] = round(100 * run.figures[source] / whole, 4)
+                    reference = figures[column["share_of"]["arm"]].get(run.seed, {}).get(source)
+                    if reference and source in run.figures:
+                        run.figures[name] = round(100 * run.figures[source] / reference, 4)
 
     @property
     def caution(self) -> str:
@@ -162,11 +165,15 @@ class TableResult:
     @property
     def shown_columns(self) -> list[Column]:
         """Columns that are not missing, in order, with the fields needed to show them."""
-        return [
-            Column(each["name"], each["title"], each["unit"], metric=each.get("metric"), optional="optional" in each)
-            for each in self.columns
-            if "missing" not in each
-        ]
+        columns = []
+        for fields in self.columns:
+            if "missing" not in fields:
+                metric = fields.get("metric")
+                optional = "optional" in fields
+                columns.append(
+                    Column(fields["name"], fields["title"], fields["unit"], metric=metric, optional=optional)
+                )
+        return columns
 
     @property
     def failed(self) -> list[str]:
@@ -176,22 +183,33 @@ class TableResult:
     @property
     def seconds(self) -> float:
         """Wall time of all stages, each counted once."""
-        stages: dict[str, Mapping] = {s["fingerprint"]: s for arm in self.arms for run in arm.runs for s in run.stages}
-        return sum(stage["seconds"] for stage in stages.values())
+        seconds = {}
+        for arm in self.arms:
+            for run in arm.runs:
+                for stage in run.stages:
+                    seconds[stage["fingerprint"]] = stage["seconds"]
+        return sum(seconds.values())
 
     @property
     def teachers(self) -> list[str]:
         """Descriptions of the arms' teachers, each once."""
-        return list(dict.fromkeys(name for arm in self.arms for run in arm.runs for name in run.teachers))
+        teachers = []
+        for arm in self.arms:
+            for run in arm.runs:
+                teachers.extend(run.teachers)
+        return list(dict.fromkeys(teachers))
 
 
-def _pool(name: str, parts: list[str], run: ArmRun) -> None:
+def _pool(name: str, sources: list[str], run: ArmRun) -> None:
     """Compute the share over the problems of all pooled columns."""
-    if all(run.counts.get(each) and each in run.figures for each in parts):
-        run.counts[name] = sum(run.counts[each] for each in parts)
-        run.figures[name] = round(sum(run.figures[each] * run.counts[each] for each in parts) / run.counts[name], 4)
-        if all(each in run.outcomes for each in parts):
-            run.outcomes[name] = "".join(run.outcomes[each] for each in parts)
+    if not all(run.counts.get(source) and source in run.figures for source in sources):
+        return
+    num_problems = sum(run.counts[source] for source in sources)
+    total = sum(run.figures[source] * run.counts[source] for source in sources)
+    run.counts[name] = num_problems
+    run.figures[name] = round(total / num_problems, 4)
+    if run.outcomes.keys() >= set(sources):
+        run.outcomes[name] = "".join(run.outcomes[source] for source in sources)
 
 
 def join_results(paths: Sequence[str | Path]) -> TableResult:
@@ -202,28 +220,39 @@ def join_results(paths: Sequence[str | Path]) -> TableResult:
     Raises:
         ReportError: the files differ in table, budget, columns or arms, or in the figure of an arm and seed.
     """
-    found = {str(path): TableResult.load(path) for path in paths}
-    (first_path, first), *others = found.items()
-    for path, result in others:
-        for name, of in SHARED.items():
-            if of(result) != of(first):
+    results = {str(path): TableResult.load(path) for path in paths}
+    (first_path, first), *rest = results.items()
+    for path, result in rest:
+        for name, read in SHARED.items():
+            if read(result) != read(first):
                 raise ReportError(f"{path} and {first_path} differ in the {name}. Join results of one table only.")
-    results = list(found.values())
-    parts = [part for result in results for part in result.parts or [_part(result)]]
-    columns = [_column(each) for each in zip(*(result.columns for result in results), strict=True)]
-    derived = {column["name"] for column in columns if {*DERIVED} & {*column}}
-    arms = zip(*(result.arms for result in results), strict=True)
+
+    seeds = []
+    data_sets = []
+    parts = []
+    for result in results.values():
+        seeds.extend(result.seeds)
+        data_sets.extend(result.data.split("; "))
+        parts.extend(result.parts or [_part(result)])
+    columns = [_column(versions) for versions in zip(*(result.columns for result in results.values()), strict=True)]
+    derived = {column["name"] for column in columns if column.keys() & set(DERIVED)}
+    arms = []
+    for versions in zip(*(result.arms for result in results.values()), strict=True):
+        arms.append(_arm(dict(zip(results, versions, strict=True)), derived))
+    # Only the changes that all files have in common.
+    changes = dict(parts[0]["changes"])
+    for part in parts:
+        for name, value in parts[0]["changes"].items():
+            if name not in part["changes"] or part["changes"][name] != value:
+                changes.pop(name, None)
+
     joined = replace(
         first,
-        seeds=list(dict.fromkeys(seed for result in results for seed in result.seeds)),
+        seeds=list(dict.fromkeys(seeds)),
         columns=columns,
-        arms=[_arm(dict(zip(found, each, strict=True)), derived) for each in arms],
-        data="; ".join(dict.fromkeys(part for result in results for part in result.data.split("; "))),
-        changes={
-            name: value
-            for name, value in parts[0]["changes"].items()
-            if all(name in part["changes"] and part["changes"][name] == value for part in parts)
-        },
+        arms=arms,
+        data="; ".join(dict.fromkeys(data_sets)),
+        changes=changes,
         environment=parts[-1]["environment"],
         parts=parts,
     )
@@ -237,11 +266,11 @@ def join_results(paths: Sequence[str | Path]) -> TableResult:
 
 def _part(result: TableResult) -> dict[str, Any]:
     """Return the measured seeds, arms and columns of one file, with changes and environment."""
-    measured = [
-        column["title"]
-        for column in result.columns
-        if not {*DERIVED, "optional"} & {*column} and any(arm.values(column["name"]) for arm in result.arms)
-    ]
+    measured = []
+    for column in result.columns:
+        is_measured = not column.keys() & {*DERIVED, "optional"}
+        if is_measured and any(arm.values(column["name"]) for arm in result.arms):
+            measured.append(column["title"])
     arms = [arm.title for arm in result.arms if any(run.state == "done" for run in arm.runs)]
     return {
         "seeds": result.seeds,
@@ -254,10 +283,12 @@ def _part(result: TableResult) -> dict[str, Any]:
 
 def _column(columns: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Join a column, which is only missing if it is missing in all files."""
-    column = {name: value for each in columns for name, value in each.items()}
-    if not all("missing" in each for each in columns):
-        column.pop("missing", None)
-    return column
+    joined = {}
+    for column in columns:
+        joined.update(column)
+    if not all("missing" in column for column in columns):
+        joined.pop("missing", None)
+    return joined
 
 
 def _arm(arms: Mapping[str, ArmResult], derived: set[str]) -> ArmResult:
@@ -266,22 +297,24 @@ def _arm(arms: Mapping[str, ArmResult], derived: set[str]) -> ArmResult:
     sources: dict[tuple[int, str], str] = {}
     for path, arm in arms.items():
         for run in arm.runs:
-            whole = runs.setdefault(run.seed, ArmRun(run.seed))
+            joined = runs.setdefault(run.seed, ArmRun(run.seed))
             measured = [column for column in run.figures if column not in derived]
             for column in measured:
-                figure, other = run.figures[column], whole.figures.get(column)
-                if other not in (None, figure):
+                figure = run.figures[column]
+                previous = joined.figures.get(column)
+                if previous not in (None, figure):
                     raise ReportError(
                         f"{path}: arm {arm.name!r}, seed {run.seed}, has {figure} in the column {column!r}, and "
-                        f"{sources[run.seed, column]} has {other}; leave one of them out."
+                        f"{sources[run.seed, column]} has {previous}; leave one of them out."
                     )
                 sources[run.seed, column] = path
             for name in ("figures", "counts", "outcomes", "examples"):
-                known = getattr(run, name)
-                getattr(whole, name).update({column: known[column] for column in measured if column in known})
-            whole.stages = list({stage["fingerprint"]: stage for stage in [*whole.stages, *run.stages]}.values())
-            whole.seconds = round(sum(stage["seconds"] for stage in whole.stages), 1)
-            whole.state = min(whole.state, run.state, key=STATES.index)
-            whole.reason = "" if whole.state == "done" else whole.reason or run.reason
-            whole.teacher = "; ".join(dict.fromkeys([*whole.teachers, *run.teachers]))
+                values = getattr(run, name)
+                getattr(joined, name).update({column: values[column] for column in measured if column in values})
+            stages = {stage["fingerprint"]: stage for stage in [*joined.stages, *run.stages]}
+            joined.stages = list(stages.values())
+            joined.seconds = round(sum(stage["seconds"] for stage in joined.stages), 1)
+            joined.state = min(joined.state, run.state, key=STATES.index)
+            joined.reason = "" if joined.state == "done" else joined.reason or run.reason
+            joined.teacher = "; ".join(dict.fromkeys([*joined.teachers, *run.teachers]))
     return replace(next(iter(arms.values())), runs=list(runs.values()))

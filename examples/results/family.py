@@ -17,6 +17,7 @@ import statistics
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -51,41 +52,45 @@ def measure(folders: Mapping[str, str], rows: Sequence[Mapping[str, Any]], num_b
     """Solve the problems with each solver in turn; `num_beams=None` is the default search of each folder."""
     solvers = {name: load_solver(folder) for name, folder in folders.items()}
     seconds: dict[str, list[float]] = {name: [] for name in solvers}
-    right = dict.fromkeys(solvers, 0)
+    correct = dict.fromkeys(solvers, 0)
     for solver in solvers.values():
         solver(rows[0]["text"], num_beams=num_beams)
     for row in rows:
         for name, solver in solvers.items():
             start = time.process_time()
-            (found,) = solver(row["text"], num_beams=num_beams)
+            (solution,) = solver(row["text"], num_beams=num_beams)
             seconds[name].append(time.process_time() - start)
-            right[name] += answers_match(found["answer"], row["answer"])
-    return [
-        {
-            "name": name,
-            "parameters": count_parameters(folder),
-            "megabytes": sum(path.stat().st_size for path in Path(folder).iterdir() if counts(path)) / 1e6,
-            "milliseconds": 1e3 * statistics.median(seconds[name]),
-            "right": right[name],
-            "problems": len(rows),
-        }
-        for name, folder in folders.items()
-    ]
+            correct[name] += answers_match(solution["answer"], row["answer"])
+    models = []
+    for name, folder in folders.items():
+        files = [path for path in Path(folder).iterdir() if is_needed(path)]
+        models.append(
+            {
+                "name": name,
+                "parameters": count_parameters(folder),
+                "megabytes": sum(path.stat().st_size for path in files) / 1e6,
+                "milliseconds": 1e3 * statistics.median(seconds[name]),
+                "right": correct[name],
+                "problems": len(rows),
+            }
+        )
+    return models
 
 
-def counts(path: Path) -> bool:
+def is_needed(path: Path) -> bool:
     """Return whether a file is needed to solve problems."""
     return path.is_file() and path.name not in ASIDE and not path.name.startswith("stage.")
 
 
 def count_parameters(folder: str) -> int:
     """Number of weights in a folder, without the scales of int8 matrices."""
-    count = 0
+    num_weights = 0
     for path in Path(folder).glob("model*.safetensors"):
         with safe_open(path, "np") as file:
-            shapes = (file.get_slice(name).get_shape() for name in file.keys() if not name.endswith(SCALE))
-            count += sum(map(math.prod, shapes))
-    return count
+            for name in file.keys():
+                if not name.endswith(SCALE):
+                    num_weights += math.prod(file.get_slice(name).get_shape())
+    return num_weights
 
 
 def accuracy(model: Mapping[str, Any]) -> tuple[float, float]:
@@ -96,12 +101,11 @@ def accuracy(model: Mapping[str, Any]) -> tuple[float, float]:
 
 def is_dominated(model: Mapping[str, Any], models: Sequence[Mapping[str, Any]], cost: str) -> bool:
     """Return whether another model costs no more and has no fewer correct answers, and is better in one of them."""
-    return any(
-        other[cost] <= model[cost]
-        and other["right"] >= model["right"]
-        and (other[cost] < model[cost] or other["right"] > model["right"])
-        for other in models
-    )
+    for rival in models:
+        is_no_worse = rival[cost] <= model[cost] and rival["right"] >= model["right"]
+        if is_no_worse and (rival[cost] < model[cost] or rival["right"] > model["right"]):
+            return True
+    return False
 
 
 def table(result: Mapping[str, Any]) -> str:
@@ -111,22 +115,26 @@ def table(result: Mapping[str, Any]) -> str:
         "| --- | ---: | ---: | ---: | ---: |"
     ]
     for model in result["models"]:
-        cells = (model["parameters"] / 1e6, model["megabytes"], model["milliseconds"])
+        parameters = model["parameters"] / 1e6
         share, error = accuracy(model)
         lines.append(
-            f"| {model['name']} | {' | '.join(f'{cell:.1f}' for cell in cells)} | {share:.1f} ± {error:.1f} |"
+            f"| {model['name']} | {parameters:.1f} | {model['megabytes']:.1f} | {model['milliseconds']:.1f} "
+            f"| {share:.1f} ± {error:.1f} |"
         )
     search = "the default search of each folder" if result["num_beams"] is None else f"{result['num_beams']} beam(s)"
     problems = result["models"][0]["problems"]
-    about = f"{problems:,} test problems of {result['dataset']}, {search}, NumPy runtime, CPU time on one machine; ±"
-    return "\n".join(lines) + f"\n\n{about} is the standard error.\n"
+    caption = f"{problems:,} test problems of {result['dataset']}, {search}, NumPy runtime, CPU time on one machine; ±"
+    return "\n".join(lines) + f"\n\n{caption} is the standard error.\n"
 
 
 def paper_figures(dataset: str) -> list[tuple[str, float, float]]:
     """Title, millions of parameters and accuracy of the models in the first paper's table of compact models."""
     arms = yaml.safe_load(PAPER.read_text("utf-8"))["arms"].values()
-    known = [(arm["title"], arm["paper"]) for arm in arms]
-    return [(title, paper["parameters"], paper[dataset]) for title, paper in known if dataset in paper]
+    figures = []
+    for arm in arms:
+        if dataset in arm["paper"]:
+            figures.append((arm["title"], arm["paper"]["parameters"], arm["paper"][dataset]))
+    return figures
 
 
 def draw(result: Mapping[str, Any], path: Path) -> None:
@@ -143,8 +151,11 @@ def draw(result: Mapping[str, Any], path: Path) -> None:
             share, error = accuracy(model)
             style = {"fmt": "o", "color": f"C{number}", "capsize": 3, "label": model["name"]}
             panel.errorbar(model[cost], share, yerr=error, **style)
-        front = sorted((each for each in models if not is_dominated(each, models, cost)), key=lambda each: each[cost])
-        panel.plot([each[cost] for each in front], [accuracy(each)[0] for each in front], "--", color="gray", zorder=0)
+        front = [model for model in models if not is_dominated(model, models, cost)]
+        front.sort(key=itemgetter(cost))
+        costs = [model[cost] for model in front]
+        shares = [accuracy(model)[0] for model in front]
+        panel.plot(costs, shares, "--", color="gray", zorder=0)
         panel.set(xlabel=label)
         panel.grid(alpha=0.3)
     # The papers have no times or bytes: a dotted line marks an accuracy, and a parameter counts as 4 bytes.
@@ -155,19 +166,23 @@ def draw(result: Mapping[str, Any], path: Path) -> None:
         megabytes = [4 * size for size in sizes]
         panels[0].axhline(shares[0], color=color, lw=0.8, ls=":")
         text = {"ha": side, "fontsize": "x-small"}
-        place = 0.01 if side == "left" else 0.99
-        panels[0].annotate(title, (place, shares[0]), xycoords=("axes fraction", "data"), **text)
+        x = 0.01 if side == "left" else 0.99
+        panels[0].annotate(title, (x, shares[0]), xycoords=("axes fraction", "data"), **text)
         panels[1].plot(megabytes, shares, "D-", color=color, markersize=4)
         offset = (6, -8) if side == "left" else (2, 5)
         panels[1].annotate(title, (megabytes[0], shares[0]), offset, textcoords="offset points", **text)
-    panels[0].set(ylabel="correct answers, %", xlim=(0, 1.8 * max(model["milliseconds"] for model in models)))
+    slowest = max(model["milliseconds"] for model in models)
+    panels[0].set(ylabel="correct answers, %", xlim=(0, 1.8 * slowest))
     panels[1].set_xscale("log")
     panels[1].set_xticks([5, 10, 20, 50, 100, 200, 500, 1000], ["5", "10", "20", "50", "100", "200", "500", "1000"])
     # The models in the papers are larger by more than ten times.
     panels[1].set_xlim(left=2, right=4000 if ming or yu else 100)
     panels[1].minorticks_off()
-    told = ["red: Ming et al."] * bool(ming) + ["violet: Yu et al., dense and without 25 % of the heads"] * bool(yu)
-    title = "; ".join([f"{result['dataset']}, {models[0]['problems']:,} problems", *told])
+    title = f"{result['dataset']}, {models[0]['problems']:,} problems"
+    if ming:
+        title += "; red: Ming et al."
+    if yu:
+        title += "; violet: Yu et al., dense and without 25 % of the heads"
     figure.suptitle(title, fontsize="medium")
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize="small")
     figure.savefig(path, dpi=120, metadata={"Software": None})
@@ -184,7 +199,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--from_results", type=Path, help="a record to make table and picture of, in place of folders")
     parser.add_argument("--output_dir", type=Path, required=True, help="folder for family.json, family.md, family.png")
     args = parser.parse_args(arguments)
-    if bool(args.folders) == (args.from_results is not None) or not all("=" in each for each in args.folders):
+    if bool(args.folders) == (args.from_results is not None) or not all("=" in folder for folder in args.folders):
         parser.error("give NAME=FOLDER for each solver, or --from_results")
     args.output_dir.mkdir(parents=True, exist_ok=True)
     if args.from_results is not None:
@@ -192,7 +207,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     else:
         rows = load_mwp_dataset(args.dataset, args.data_dir, fold=args.fold)["test"]
         rows = list(rows if args.problems is None else rows.select(range(min(args.problems, len(rows)))))
-        models = measure(dict(each.split("=", 1) for each in args.folders), rows, args.num_beams)
+        models = measure(dict(folder.split("=", 1) for folder in args.folders), rows, args.num_beams)
         result = {"dataset": args.dataset, "num_beams": args.num_beams, "models": models}
         result["environment"] = describe_environment()
         text = json.dumps(result, indent=1, ensure_ascii=False, default=str)

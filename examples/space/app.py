@@ -59,7 +59,8 @@ def show(solver: RuntimeSolver, text: str) -> str:
 
 
 def _problem(solver: RuntimeSolver, text: str) -> str:
-    problem, found = solver.reader.problem(text), solve(solver, text)
+    problem = solver.reader.problem(text)
+    found = solve(solver, text)
     marked = (
         f"<mark>{escape(part)}</mark>" if is_number else escape(part)
         for part, is_number in ([] if problem.is_too_long else marked_parts(problem))
@@ -89,7 +90,10 @@ def _certainty(answer: dict[str, Any]) -> str:
 
 def tree(prefix: list[str], numbers: list[str]) -> str:
     """Return an expression tree, given in prefix order with the numbers of the text, as SVG."""
-    tokens, drawn, edges, leaves = iter(prefix), [], [], 0
+    tokens = iter(prefix)
+    drawn = []
+    edges = []
+    leaves = 0
     labels = [numbers[int(token[1:])] if token[0] == "N" else SIGNS.get(token, token) for token in prefix]
     width = max(LEAF, 18 + 10 * max(map(len, labels)))
 
@@ -102,7 +106,8 @@ def tree(prefix: list[str], numbers: list[str]) -> str:
             x = (children[0][0] + children[1][0]) / 2
             edges.extend((x, y, *child) for child in children)
         else:
-            x, leaves = (leaves + 0.5) * width, leaves + 1
+            x = (leaves + 0.5) * width
+            leaves = leaves + 1
         label = numbers[int(token[1:])] if token[0] == "N" else SIGNS.get(token, token)
         drawn.append((x, y, label, token in "+-*/^"))
         return x, y
@@ -118,7 +123,8 @@ def tree(prefix: list[str], numbers: list[str]) -> str:
             f'fill="{fill}" stroke="#98a2b3"/><text x="{x:g}" y="{y + 5:g}" text-anchor="middle" fill="#1c2330">'
             f"{escape(label)}</text>"
         )
-    across, down = leaves * width, max(y for _, y, _, _ in drawn) + LEVEL / 2
+    across = leaves * width
+    down = max(y for _, y, _, _ in drawn) + LEVEL / 2
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {across:g} {down:g}" width="{across:g}" role="img" '
         f'aria-label="{escape(" ".join(prefix))}">{"".join(lines)}{"".join(nodes)}</svg>'

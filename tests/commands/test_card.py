@@ -57,7 +57,8 @@ def test_a_solver_built_on_the_encoder_reads_numbers_as_it_does(folders):
 
 
 def test_a_card_made_again_keeps_the_metadata_given_by_hand(solver, tmp_path):
-    first, second = tmp_path / "first", tmp_path / "second"
+    first = tmp_path / "first"
+    second = tmp_path / "second"
     given = {"base_model": "google-bert/bert-base-chinese", "license_name": "research-only"}
     metadata = ["--license", "other", "--metadata", json.dumps(given)]
     assert main(["card", "--model", str(solver), "--output_dir", str(first), *metadata]) == 0

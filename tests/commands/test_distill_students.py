@@ -100,7 +100,8 @@ def test_a_pretrained_encoder_with_another_tokenizer(teacher, problems, tmp_path
 @pytest.fixture(scope="module")
 def in_its_own_tokens(teacher, tmp_path_factory):
     """Another teacher, in a folder, with another tokenizer."""
-    folder, processor = tmp_path_factory.mktemp("other"), tiny_processor(max_length=64)
+    folder = tmp_path_factory.mktemp("other")
+    processor = tiny_processor(max_length=64)
     other = other_processor(processor, max_length=64)
     in_other_tokens(tiny_solver(processor, seed=1), processor, other).save_pretrained(folder)
     other.save_pretrained(folder)
@@ -112,7 +113,8 @@ def test_several_teachers_one_with_a_tokenizer_of_its_own(teacher, in_its_own_to
     assert distil(teacher, problems, tmp_path, *options) == 0
     given = yaml.safe_load((tmp_path / "run_config.yaml").read_text())["teacher"]
     assert given == [str(teacher), str(in_its_own_tokens)]
-    student, first = MwpSolver.from_pretrained(tmp_path).encoder, MwpSolver.from_pretrained(teacher).encoder
+    student = MwpSolver.from_pretrained(tmp_path).encoder
+    first = MwpSolver.from_pretrained(teacher).encoder
     for name, value in student.state_dict().items():
         torch.testing.assert_close(value, first.state_dict()[name])
 

@@ -50,7 +50,8 @@ def test_options_of_the_comparison_need_a_dataset(fields):
 
 
 def test_the_card_of_an_exported_solver_has_one_section_on_it(solver_folder, problems, tmp_path):
-    first, second = tmp_path / "first", tmp_path / "second"
+    first = tmp_path / "first"
+    second = tmp_path / "second"
     for source, out in ((solver_folder, first), (first, second)):
         export_solver(ExportArguments(str(source), str(out), dataset=str(problems), max_samples=3))
     assert (second / "README.md").read_text("utf-8").count("## Exported for the runtime") == 1
@@ -58,7 +59,8 @@ def test_the_card_of_an_exported_solver_has_one_section_on_it(solver_folder, pro
 
 def test_the_card_of_weights_that_pytorch_cannot_load_shows_the_runtime(solver_folder, tmp_path, monkeypatch):
     monkeypatch.setattr(weights, "MIN_SIZE", 1)
-    source, out = tmp_path / "source", tmp_path / "out"
+    source = tmp_path / "source"
+    out = tmp_path / "out"
     shutil.copytree(solver_folder, source)
     (source / "README.md").write_text("# A solver\n\n## How to use\n\npipeline\n\n## Results\n\nGood.\n")
     export_solver(ExportArguments(str(source), str(out), quantize="int8"))
@@ -101,7 +103,8 @@ def test_files_of_the_user_are_kept(solver_folder, tmp_path, name):
 
 
 def test_nothing_of_an_overwritten_model_stays(solver_folder, tmp_path):
-    out, other = tmp_path / "out", tmp_path / "其他 solver"
+    out = tmp_path / "out"
+    other = tmp_path / "其他 solver"
     shutil.copytree(solver_folder, other)
     files = ("README.md", "record.json", "plausibility.json", "generation_config.json", "NOTICE")
     for name in files:

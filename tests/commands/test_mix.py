@@ -13,7 +13,8 @@ from tests.tiny import tiny_processor, tiny_solver
 def folders(tmp_path_factory):
     """A pretrained encoder without indexed number tokens and a solver with them."""
     folder = tmp_path_factory.mktemp("mix")
-    plain, indexed = tiny_processor(), tiny_processor(indexed_numbers=True)
+    plain = tiny_processor()
+    indexed = tiny_processor(indexed_numbers=True)
     tiny_solver(plain, seed=3).encoder.save_pretrained(folder / "pretrained")
     tiny_solver(indexed).save_pretrained(folder / "distilled")
     indexed.save_pretrained(folder / "distilled")

@@ -41,7 +41,8 @@ def test_a_solver_of_another_language_is_refused(command, option, solver_folder,
 def test_each_of_several_teachers_counts(solver_folder, english, problems, tmp_path, capsys):
     from tests.tiny import tiny_processor, tiny_solver
 
-    processor, other = tiny_processor(max_length=64, language="en"), tmp_path / "other"
+    processor = tiny_processor(max_length=64, language="en")
+    other = tmp_path / "other"
     tiny_solver(processor).save_pretrained(other)
     processor.save_pretrained(other)
     argv = ["distill", "--teacher", str(solver_folder), str(other), "--use_cpu", "--output_dir", str(tmp_path / "run")]

@@ -108,7 +108,8 @@ def test_solvers_take_over_the_encoder_and_its_tokens(pretrained, problems, tmp_
     assert processor.tokenizer.get_vocab() == before.tokenizer.get_vocab()
     text = "小明有5个苹果，吃了3个"
     assert processor.encode([text])["input_ids"] == before.encode([text])["input_ids"]
-    solver, encoder = MwpSolver.from_pretrained(tmp_path / "t"), AutoModel.from_pretrained(pretrained)
+    solver = MwpSolver.from_pretrained(tmp_path / "t")
+    encoder = AutoModel.from_pretrained(pretrained)
     ours, theirs = (model.get_input_embeddings().weight for model in (solver.encoder, encoder))
     assert torch.equal(ours, theirs)
     student = ["distill", "--teacher", str(tmp_path / "t"), "--dataset", str(problems), "--use_cpu", "--max_steps=1"]

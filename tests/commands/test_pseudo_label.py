@@ -21,7 +21,8 @@ TEXTS = ["小明有4个苹果和2个梨，一共有多少个水果？", "一本�
 @pytest.fixture
 def found(solver_folder):
     """Values of the trees that the solver finds for each text, best first."""
-    model, processor = MwpSolver.from_pretrained(solver_folder), MwpProcessor.from_pretrained(solver_folder)
+    model = MwpSolver.from_pretrained(solver_folder)
+    processor = MwpProcessor.from_pretrained(solver_folder)
     rows = [{"text": text, "language": "zh", "answer": "1"} for text in TEXTS]
     found = solve_problems(model, processor, rows, num_beams=8, top_k=8)
     return [[score_prediction(each.problem, tree).value for tree, _ in each.beam.trees] for each in found]
@@ -80,7 +81,8 @@ def test_the_surest_of_the_problems_without_an_answer_get_the_solvers_own(solver
     more = ["--reranker", str(tmp_path)] if reranked else []
     # Of four texts two are one, but for its number.
     labelled = label(solver_folder, tmp_path, "--pseudo_label_fraction=0.6", *more)
-    model, processor = MwpSolver.from_pretrained(solver_folder), MwpProcessor.from_pretrained(solver_folder)
+    model = MwpSolver.from_pretrained(solver_folder)
+    processor = MwpProcessor.from_pretrained(solver_folder)
     rows = [{"text": text, "language": "zh"} for text in (texts[0], texts[1], texts[3])]
     own = solve_problems(model, processor, rows, num_beams=8, reranker=reranker if reranked else None)
     surest = sorted(own, key=lambda each: -each.confidence)[:2]

@@ -22,7 +22,8 @@ from tests.tiny import tiny_rows
 def problems(solver_folder, tmp_path_factory):
     """Problems of which an untrained solver has the right value in its beam, at the second place."""
     folder = tmp_path_factory.mktemp("second_place")
-    model, processor = MwpSolver.from_pretrained(solver_folder), MwpProcessor.from_pretrained(solver_folder)
+    model = MwpSolver.from_pretrained(solver_folder)
+    processor = MwpProcessor.from_pretrained(solver_folder)
     parts = {"train": tiny_rows(36, 1), "valid": tiny_rows(8, 2), "test": tiny_rows(9, 3)}
     for part, rows in parts.items():
         lines = []
@@ -110,7 +111,8 @@ def test_fewer_beams_are_measured_and_ranked_if_that_was_asked_for(model, proble
 
 def test_unsure_beams_are_fitted_to_beside_the_others(model, problems):
     """A quarter of the problems is solved under dropout: the same in each run, and the solver is left as it was."""
-    solver, processor = MwpSolver.from_pretrained(model).eval(), MwpProcessor.from_pretrained(model)
+    solver = MwpSolver.from_pretrained(model).eval()
+    processor = MwpProcessor.from_pretrained(model)
     rates = [layer.p for layer in solver.modules() if isinstance(layer, torch.nn.Dropout)]
     rows = list(load_mwp_dataset(problems)["train"])
     parts = {"train": rows[:12], "validation": rows[12:16]}
@@ -137,7 +139,8 @@ def test_unsure_beams_are_fitted_to_beside_the_others(model, problems):
 
 
 def test_held_out_parts_scale_all_weights_alike(model, problems):
-    solver, processor = MwpSolver.from_pretrained(model), MwpProcessor.from_pretrained(model)
+    solver = MwpSolver.from_pretrained(model)
+    processor = MwpProcessor.from_pretrained(model)
     rows = list(load_mwp_dataset(problems)["train"])
     wrong = [{**row, "answer": "1234567", "equation": None} for row in rows[12:16]]
     alone = fit_reranker(solver, processor, {"train": rows[:12]}, num_beams=6).weights
@@ -147,7 +150,8 @@ def test_held_out_parts_scale_all_weights_alike(model, problems):
 
 
 def test_parts_without_problems_are_not_measured(model, problems):
-    solver, processor = MwpSolver.from_pretrained(model), MwpProcessor.from_pretrained(model)
+    solver = MwpSolver.from_pretrained(model)
+    processor = MwpProcessor.from_pretrained(model)
     rows = list(load_mwp_dataset(problems)["train"])
     parts = {"train": rows[:12], "empty": [], "validation": rows[12:16]}
     measured = fit_reranker(solver, processor, parts, num_beams=6, min_beams=3).measured
@@ -157,7 +161,8 @@ def test_parts_without_problems_are_not_measured(model, problems):
 
 
 def test_problems_without_an_answer_change_no_accuracy(model, problems):
-    solver, processor = MwpSolver.from_pretrained(model), MwpProcessor.from_pretrained(model)
+    solver = MwpSolver.from_pretrained(model)
+    processor = MwpProcessor.from_pretrained(model)
     rows = list(load_mwp_dataset(problems)["train"])
     parts = {"train": rows[:12], "validation": rows[12:16]}
     unlabelled = [{"text": row["text"]} for row in rows[16:24]]

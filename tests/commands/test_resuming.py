@@ -126,7 +126,8 @@ def test_starting_anew_removes_checkpoints_when_it_begins(begun):
 
 @pytest.mark.parametrize("moved", ["same content", "gone"])
 def test_files_that_have_moved_are_the_same(tmp_path, moved):
-    old, new = tmp_path / "a" / "data", tmp_path / "b" / "data"
+    old = tmp_path / "a" / "data"
+    new = tmp_path / "b" / "data"
     for path in (old, new):
         path.mkdir(parents=True)
         (path / "train.jsonl").write_text("1" if moved == "same content" else str(path))

@@ -234,7 +234,8 @@ def test_models_of_the_hub_may_be_named(recipe_file, tmp_path):
 
 def killed_at_a_step(run):
     """Runs a command that kills itself before a training step, counted through all its trainings."""
-    step, count = Trainer.training_step, itertools.count(1)
+    step = Trainer.training_step
+    count = itertools.count(1)
 
     def training_step(self, *args, **kwargs):
         if next(count) == run["step"]:
@@ -246,7 +247,8 @@ def killed_at_a_step(run):
 
 
 def test_a_killed_recipe_goes_on_and_gives_the_same_student(recipe_file, tmp_path):
-    killed, whole = tmp_path / "killed", tmp_path / "whole"
+    killed = tmp_path / "killed"
+    whole = tmp_path / "whole"
     argv = ["run", str(recipe_file), "--budget", "long", "--targets", "student", "--output_dir"]
     step = 15 + 7  # the second epoch of the student
     run = launch(killed_at_a_step, [{"argv": [*argv, str(killed)], "step": step, "output_dir": str(killed)}])

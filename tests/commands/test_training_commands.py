@@ -64,7 +64,8 @@ def test_the_folder_loads_as_a_pipeline(trained):
 def test_the_resolved_config_gives_the_same_model(trained, tmp_path):
     argv = ["train", "--config", str(trained / "run_config.yaml"), "--output_dir", str(tmp_path)]
     assert main(argv) == 0
-    first, second = load_file(trained / "model.safetensors"), load_file(tmp_path / "model.safetensors")
+    first = load_file(trained / "model.safetensors")
+    second = load_file(tmp_path / "model.safetensors")
     assert all(torch.equal(first[name], second[name]) for name in first)
 
 

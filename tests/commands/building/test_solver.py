@@ -127,7 +127,8 @@ def test_a_constant_that_was_only_written_can_be_used(tmp_path):
 @pytest.fixture(scope="module")
 def gemma(tmp_path_factory):
     """A folder with an encoder that is no BERT: four layers, whose kinds its config lists."""
-    folder, tokenizer = tmp_path_factory.mktemp("gemma"), tiny_tokenizer()
+    folder = tmp_path_factory.mktemp("gemma")
+    tokenizer = tiny_tokenizer()
     torch.manual_seed(0)
     sizes = {"hidden_size": 16, "intermediate_size": 32, "num_attention_heads": 2, "num_key_value_heads": 1}
     config = Gemma3TextConfig(
@@ -141,7 +142,8 @@ def gemma(tmp_path_factory):
 def test_first_layers_of_an_encoder_that_is_no_bert(gemma, tmp_path):
     options = {"bottleneck_layers": [1, 2], "bottleneck_size": 4, "dropout": 0.1}
     solver, processor = build_solver(tiny_rows(), encoder=str(gemma), encoder_layers="2", **options)
-    encoder, whole = solver.encoder, Gemma3TextModel.from_pretrained(gemma)
+    encoder = solver.encoder
+    whole = Gemma3TextModel.from_pretrained(gemma)
     assert (type(encoder), encoder.config.num_hidden_layers) == (Gemma3TextModel, 2)
     assert encoder.config.layer_types == whole.config.layer_types[:2]
     assert encoder.config.attention_dropout == 0.1

@@ -79,7 +79,8 @@ def test_students_of_a_teacher_whose_embeddings_are_projected(tmp_path):
         student.save_pretrained(tmp_path / start)
         again = hf_mwp.MwpSolver.from_pretrained(tmp_path / start)
         with torch.no_grad():
-            states, expected = again.encoder(batch["input_ids"])[0], student.encoder(batch["input_ids"])[0]
+            states = again.encoder(batch["input_ids"])[0]
+            expected = student.encoder(batch["input_ids"])[0]
         assert torch.equal(states, expected)
         assert torch.equal(again.solve(**batch).sequences, student.solve(**batch).sequences)
 

@@ -139,8 +139,10 @@ def test_targets_are_positive_and_for_new_sizes_alone():
 
 
 def test_the_choice_is_kept_in_the_output_folder(small, measured, tmp_path):
-    processor, teacher = tiny_processor(), tiny_solver(tiny_processor(), layers=2)
-    config, told = DistillationConfig(str(tmp_path), report_to="none"), []
+    processor = tiny_processor()
+    teacher = tiny_solver(tiny_processor(), layers=2)
+    config = DistillationConfig(str(tmp_path), report_to="none")
+    told = []
     first = StudentArguments(student_init="project", target_ms=2.2)
     args = replace(first)
     apply_size_targets(args, teacher, processor, config, told.append)

@@ -116,7 +116,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self):
         parts = urlsplit(self.path)
-        self.path_, self.query = unquote(parts.path), parse_qs(parts.query)
+        self.path_ = unquote(parts.path)
+        self.query = parse_qs(parts.query)
         self.body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         if self.headers.get("Transfer-Encoding") == "chunked":
             while size := int(self.rfile.readline(), 16):
@@ -124,7 +125,8 @@ class _Handler(BaseHTTPRequestHandler):
                 self.rfile.readline()
             self.rfile.readline()
         status = self.hub.breaks(self.command, self.path_)
-        content, headers = {"error": "broken on purpose"}, {}
+        content = {"error": "broken on purpose"}
+        headers = {}
         if status is None:
             status, content, headers = self._respond()
         self.hub.requests.append((self.command, self.path_, status))
@@ -149,7 +151,8 @@ class _Handler(BaseHTTPRequestHandler):
         return TOKENS.get((self.headers.get("Authorization") or "").removeprefix("Bearer "))
 
     def _respond(self):
-        path, command = self.path_.strip("/"), self.command
+        path = self.path_.strip("/")
+        command = self.command
         if command == "PUT":
             return self._put(path)
         if path == "api/whoami-v2":
@@ -160,12 +163,15 @@ class _Handler(BaseHTTPRequestHandler):
             return 200, {"errors": [], "warnings": []}, {}
         words = path.split("/")
         if words[:2] == ["api", "models"]:
-            name, rest = "/".join(words[2:4]), words[4:]
+            name = "/".join(words[2:4])
+            rest = words[4:]
         elif "datasets" in words[:2]:
             begin = words.index("datasets")
-            name, rest = "/".join(words[begin : begin + 3]), words[begin + 3 :]
+            name = "/".join(words[begin : begin + 3])
+            rest = words[begin + 3 :]
         else:
-            name, rest = "/".join(words[:2]).removesuffix(".git"), words[2:]
+            name = "/".join(words[:2]).removesuffix(".git")
+            rest = words[2:]
         repository = self.hub.repositories.get(name)
         is_own = self.user is not None and self.user == name.partition("/")[0]
         if repository is None or (repository.private and not is_own):
@@ -281,7 +287,8 @@ class _Handler(BaseHTTPRequestHandler):
     def _commit(self, name, repository, revision):
         if revision not in repository.heads:
             return self._missing("RevisionNotFound")
-        files, message = dict(repository.files(revision)), ""
+        files = dict(repository.files(revision))
+        message = ""
         for line in self.body.splitlines():
             operation = json.loads(line)
             value = operation["value"]
@@ -313,7 +320,8 @@ class _Handler(BaseHTTPRequestHandler):
         status = 200
         if start := self.headers.get("Range", "").removeprefix("bytes=").rstrip("-"):
             headers["Content_Range"] = f"bytes {start}-{len(content) - 1}/{len(content)}"
-            content, status = content[int(start) :], 206
+            content = content[int(start) :]
+            status = 206
         return status, content, headers
 
 

@@ -146,7 +146,8 @@ def test_a_private_solver_needs_the_token(published, tmp_path):
 @pytest.mark.slow
 def test_the_published_models_give_equal_answers(repository, tmp_path):
     cards = repository / "model_cards"
-    solver, encoder = cards / "mwp-student-3L-gts-math23k", cards / "mwp-student-3L"
+    solver = cards / "mwp-student-3L-gts-math23k"
+    encoder = cards / "mwp-student-3L"
     with client_of_loopback_hub(tmp_path) as hub:
         for folder in (solver, encoder):
             hf_mwp.push_solver_to_hub(folder, f"user/{folder.name}")
@@ -161,7 +162,8 @@ def test_the_published_models_give_equal_answers(repository, tmp_path):
         ((states, _), _), ((results, *_), _) = run((hub, None), tmp_path, *jobs, **token)
     local = pipeline("math-word-problem", model=str(solver), device="cpu")
     assert json.loads(results) == local(TEXTS, rerank=True)
-    processor, model = hf_mwp.MwpProcessor.from_pretrained(encoder), AutoModel.from_pretrained(encoder)
+    processor = hf_mwp.MwpProcessor.from_pretrained(encoder)
+    model = AutoModel.from_pretrained(encoder)
     with torch.inference_mode():
         expected = model(**processor.tokenizer("小明有[NUM]个苹果", return_tensors="pt")).last_hidden_state
     torch.testing.assert_close(torch.tensor(json.loads(states)), expected)

@@ -53,7 +53,8 @@ class Commands(dict):
 
 def test_references_become_values_and_folders(tmp_path):
     stages = recipe(tmp_path).stages
-    teacher, student = stages["teacher"], stages["student"]
+    teacher = stages["teacher"]
+    student = stages["student"]
     assert teacher.options == {"seed": 42, "dataset": "numbers", "epochs": 3}
     assert student.options == {"teacher": str(teacher.folder), "seed": 42, "lists": [f"{teacher.folder}/x", 1]}
     assert student.needs == ("teacher",)
@@ -388,7 +389,8 @@ def test_a_file_holds_what_differs_from_its_base(tmp_path):
     path.write_text(yaml.safe_dump(more))
     merged = Recipe.from_file(path, tmp_path / "runs", budget="small")
     assert (merged.title, [stage.name for stage in merged.wanted()]) == ("Two models", ["teacher", "student", "last"])
-    teacher, student = merged.stages["teacher"], merged.stages["student"]
+    teacher = merged.stages["teacher"]
+    student = merged.stages["student"]
     assert teacher.options == {"seed": 1, "dataset": "few", "epochs": 1, "layers": 2}
     assert student.options == {"teacher": str(teacher.folder), "seed": 1, "lists": [f"{teacher.folder}/labels"]}
     assert Recipe.from_file(path, tmp_path / "runs").stages["teacher"].options["dataset"] == "numbers"
@@ -513,7 +515,8 @@ def test_unknown_budget_key_target_and_file(tmp_path):
 
 @pytest.mark.parametrize(("state", "flag"), [('{"global_step": 5}', "--resume"), ('{"glob', "--overwrite")])
 def test_an_interrupted_stage_goes_on_from_a_complete_checkpoint_only(tmp_path, state, flag):
-    stage, commands = recipe(tmp_path).stages["teacher"], Commands()
+    stage = recipe(tmp_path).stages["teacher"]
+    commands = Commands()
     (stage.folder / "checkpoint-5").mkdir(parents=True)
     (stage.folder / "checkpoint-5" / "trainer_state.json").write_text(state)
     stage.run(commands)
@@ -521,7 +524,8 @@ def test_an_interrupted_stage_goes_on_from_a_complete_checkpoint_only(tmp_path, 
 
 
 def test_what_an_interrupted_stage_without_checkpoints_has_written_is_replaced(tmp_path):
-    stage, commands = recipe(tmp_path).stages["teacher"], Commands(fail=["train"])
+    stage = recipe(tmp_path).stages["teacher"]
+    commands = Commands(fail=["train"])
     with pytest.raises(ValueError, match="out of luck"):
         stage.run(commands)
     (stage.folder / "model.safetensors").touch()
@@ -531,7 +535,8 @@ def test_what_an_interrupted_stage_without_checkpoints_has_written_is_replaced(t
 
 
 def test_seconds_count_earlier_starts_up_to_the_checkpoint_that_was_gone_on_from(tmp_path, monkeypatch):
-    teacher, now = recipe(tmp_path).stages["teacher"], 1000.0
+    teacher = recipe(tmp_path).stages["teacher"]
+    now = 1000.0
     monkeypatch.setattr(finished_folder, "time", SimpleNamespace(time=lambda: now))
 
     def start(seconds, saved_after=None, killed=True):
@@ -558,7 +563,8 @@ def test_seconds_count_earlier_starts_up_to_the_checkpoint_that_was_gone_on_from
 
 
 def test_a_stage_that_another_run_is_busy_with_is_waited_for(tmp_path, caplog):
-    begun, go_on = threading.Event(), threading.Event()
+    begun = threading.Event()
+    go_on = threading.Event()
 
     class Slow(Commands):
         def called(self, name, argv, fail):
@@ -566,7 +572,8 @@ def test_a_stage_that_another_run_is_busy_with_is_waited_for(tmp_path, caplog):
             assert go_on.wait(30)
             return super().called(name, argv, fail)
 
-    first, second = Slow(), Commands()
+    first = Slow()
+    second = Commands()
     with ThreadPoolExecutor(2) as pool:
         one = pool.submit(recipe(tmp_path).stages["teacher"].run, first)
         assert begun.wait(30)

@@ -24,7 +24,8 @@ def path(tmp_path, monkeypatch):
 
 
 def test_stages_are_told_of_and_run(path):
-    ran, told = [], []
+    ran = []
+    told = []
     commands = {name: lambda argv, name=name: ran.append(name) for name in ("train", "mix")}
     options = {
         "commands": commands,

@@ -246,7 +246,8 @@ def task_of(glue, name="rte", **fields):
 
 def test_figures_do_not_depend_on_batches(glue):
     task = task_of(glue, max_eval_samples=7)
-    model, tokenizer = tiny_classifier(num_labels=2, vocab_size=60, max_position_embeddings=64), tiny_tokenizer()
+    model = tiny_classifier(num_labels=2, vocab_size=60, max_position_embeddings=64)
+    tokenizer = tiny_tokenizer()
     one, many = (evaluate_split(task, model, tokenizer, "test", batch_size=size) for size in (1, 5))
     assert [each.value for each in one.predictions] == [each.value for each in many.predictions]
     rows = [dict(row) for row in task.rows("test")]
@@ -270,7 +271,8 @@ def test_the_figures_of_a_task(glue, name, figures):
 
 
 def test_figures_of_models_with_further_outputs(glue):
-    logits, labels = np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([1, 1])
+    logits = np.array([[0.0, 1.0], [1.0, 0.0]])
+    labels = np.array([1, 1])
     figures = task_of(glue).trainer_arguments(tiny_classifier(), tiny_tokenizer())["compute_metrics"]
     # As an encoder-decoder model returns its encoder's states too.
     assert figures(EvalPrediction((logits, np.zeros((2, 3, 4))), labels)) == {"accuracy": 0.5}
@@ -324,7 +326,8 @@ def test_a_config_of_another_task_is_named(glue, tmp_path):
 
 @pytest.mark.parametrize("start", ["random", "project"])
 def test_students_of_other_widths(start):
-    teacher, tokenizer = tiny_classifier(num_labels=2, vocab_size=60, max_position_embeddings=64), tiny_tokenizer()
+    teacher = tiny_classifier(num_labels=2, vocab_size=60, max_position_embeddings=64)
+    tokenizer = tiny_tokenizer()
     sizes = {"student_hidden_size": 8, "student_intermediate_size": 12, "student_heads": 2}
     options = StudentArguments(student_init=start, student_layers="1", **sizes)
     batch = tokenizer(["小明有4个苹果", "一共有几个"], padding=True, return_tensors="pt")
@@ -334,7 +337,8 @@ def test_students_of_other_widths(start):
 
 
 def test_a_cut_student_answers_with_the_teachers_pooler_and_classifier():
-    teacher, tokenizer = tiny_classifier(num_labels=2, vocab_size=60), tiny_tokenizer()
+    teacher = tiny_classifier(num_labels=2, vocab_size=60)
+    tokenizer = tiny_tokenizer()
     student = make_student_classifier(teacher, tokenizer, list, StudentArguments(student_layers="2"))
     batch = tokenizer(["小明有4个苹果", "一共有几个"], padding=True, return_tensors="pt")
     torch.testing.assert_close(student.eval()(**batch).logits, teacher.eval()(**batch).logits)

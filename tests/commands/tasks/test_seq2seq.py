@@ -93,7 +93,8 @@ def test_a_translator_from_random_weights(translator, pairs):
     assert len(evaluated) == 2 and {"eval_loss", "eval_chrf"} <= evaluated[0].keys()
     record = json.loads((translator / "data.json").read_text())
     assert record["used"] == {"train": 18, "validation": 3, "test": 3}
-    model, tokenizer = AutoModelForSeq2SeqLM.from_pretrained(translator), AutoTokenizer.from_pretrained(translator)
+    model = AutoModelForSeq2SeqLM.from_pretrained(translator)
+    tokenizer = AutoTokenizer.from_pretrained(translator)
     assert model.config.vocab_size == len(tokenizer) <= 80 and tokenizer.model_max_length == 48
     text = "the big horse runs ."
     assert tokenizer.decode(tokenizer(text)["input_ids"], skip_special_tokens=True) == text
@@ -108,13 +109,16 @@ def test_it_is_evaluated(translator, pairs, tmp_path, capsys):
     texts = [record["prediction"] for record in records], [[record["target"] for record in records]]
     assert report["bleu"] == sacrebleu.corpus_bleu(*texts).score
     assert report["chrf"] == sacrebleu.corpus_chrf(*texts).score
-    model, tokenizer = AutoModelForSeq2SeqLM.from_pretrained(translator), AutoTokenizer.from_pretrained(translator)
-    losses, tokens = 0.0, 0
+    model = AutoModelForSeq2SeqLM.from_pretrained(translator)
+    tokenizer = AutoTokenizer.from_pretrained(translator)
+    losses = 0.0
+    tokens = 0
     for record in records:
         inputs = tokenizer(record["text"], text_target=record["target"], return_tensors="pt")
         count = inputs["labels"].numel()
         with torch.no_grad():
-            losses, tokens = losses + model.eval()(**inputs).loss.item() * count, tokens + count
+            losses = losses + model.eval()(**inputs).loss.item() * count
+            tokens = tokens + count
         beams = model.generate(inputs["input_ids"], num_beams=2, max_length=12, do_sample=False)
         assert record["prediction"] == tokenizer.decode(beams[0], skip_special_tokens=True).strip()
     assert report["nll"] == pytest.approx(losses / tokens, rel=1e-5)
@@ -169,7 +173,8 @@ def test_a_student_with_other_tokens_is_refused(translator, pairs, tmp_path, cap
 
 
 def test_its_card(translator, pairs, tmp_path):
-    evaluation, folder = tmp_path / "evaluation", tmp_path / "published"
+    evaluation = tmp_path / "evaluation"
+    folder = tmp_path / "published"
     given = ["--model", str(translator), "--output_dir"]
     assert run("evaluate", evaluation, "--model", translator, "--max_decode_length=10", data=pairs) == 0
     runs = ["--stages", str(translator), "--evaluations", str(evaluation)]
@@ -407,7 +412,8 @@ def test_generated_texts_are_the_data_of_a_student_with_other_tokens(translator,
     assert metrics["fates"] == {"labelled": 9, "unsure": 9, "empty": 0}
     best = [record for record in records if record["rank"] == 0]
     assert len(best) == 9 and {record["rank"] for record in records} == {0, 1}
-    model, tokenizer = AutoModelForSeq2SeqLM.from_pretrained(translator), AutoTokenizer.from_pretrained(translator)
+    model = AutoModelForSeq2SeqLM.from_pretrained(translator)
+    tokenizer = AutoTokenizer.from_pretrained(translator)
     inputs = tokenizer(best[0]["en"], return_tensors="pt")
     beams = model.eval().generate(**inputs, num_beams=3, max_length=10)
     assert tokenizer.decode(beams[0], skip_special_tokens=True).strip() == best[0]["fr"]
@@ -456,7 +462,8 @@ def test_generated_equations_are_the_data_of_a_student_with_other_tokens(problem
     assert main([*given, "--max_train_samples=12", "--output_dir", str(labels)]) == 0
     # Divisions by zero and texts that are no equations are left out.
     assert json.loads((labels / "metrics.json").read_text())["fates"] == {"labelled": 4, "unsure": 0, "empty": 8}
-    rows, written = tiny_rows(18), [json.loads(line) for line in (labels / "train.jsonl").open(encoding="utf-8")]
+    rows = tiny_rows(18)
+    written = [json.loads(line) for line in (labels / "train.jsonl").open(encoding="utf-8")]
     for row, record in zip(rows[0:12:3], written, strict=True):
         problem = MathWordProblem(row["text"], record["equation"])
         assert record["text"] == row["text"] and problem.expression.to_prefix() == ["+", "N0", "N1"]

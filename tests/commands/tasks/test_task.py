@@ -38,7 +38,8 @@ class Prediction:
 class Totals(Task):
     """Whether a problem asks for a total."""
 
-    name, scheme = "totals", "three seeds"
+    name = "totals"
+    scheme = "three seeds"
     recorded = ("threshold",)
 
     @cached_property

@@ -180,7 +180,8 @@ def test_a_client_that_does_not_read_is_left(serve, hasty):
 
 
 def test_eight_requests_at_once_are_answered_and_the_others_wait(serve):
-    at_once, most = 0, 0
+    at_once = 0
+    most = 0
     lock = threading.Lock()
 
     def answer(request):

@@ -25,7 +25,8 @@ def browser():
 @pytest.mark.parametrize("width", WIDTHS)
 def test_a_click_solves(browser, address, tmp_path, width):
     page = browser.new_page(viewport={"width": width, "height": 800}, locale="zh-CN")
-    asked, faults = [], []
+    asked = []
+    faults = []
     page.on("request", lambda request: asked.append(request.url))
     page.on("pageerror", lambda error: faults.append(str(error)))
     page.goto(address + "/")

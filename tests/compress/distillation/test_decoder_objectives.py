@@ -66,7 +66,8 @@ def planned(make, student, teacher, inputs):
 @pytest.mark.parametrize("name", TABLE)
 def test_each_objective_reads_the_decoder_alone(kind, name):
     inputs = batch()
-    student, teacher = tiny_seq2seq(kind), tiny_seq2seq(kind, 16, 2, 4, seed=1)
+    student = tiny_seq2seq(kind)
+    teacher = tiny_seq2seq(kind, 16, 2, 4, seed=1)
     objective = planned(TABLE[name], student, teacher, inputs)
     assert all(
         read.startswith(("decoder_", "cross_")) for read in (*objective.student_reads, *objective.teacher_reads)
@@ -89,9 +90,12 @@ def test_each_objective_reads_the_decoder_alone(kind, name):
 
 
 def test_states_of_the_decoder_and_their_mask():
-    inputs, losses = batch(), {}
-    student, teacher = tiny_seq2seq(), tiny_seq2seq(seed=1)
-    ours, theirs = features(student, inputs), features(teacher, inputs)
+    inputs = batch()
+    losses = {}
+    student = tiny_seq2seq()
+    teacher = tiny_seq2seq(seed=1)
+    ours = features(student, inputs)
+    theirs = features(teacher, inputs)
     valid = inputs["labels"] != -100
     masks = {"labels": valid, "shifted": functional.pad(valid[:, :-1], (1, 0))}
     for kind, mask in masks.items():
@@ -108,7 +112,8 @@ def test_states_of_the_decoder_and_their_mask():
 @torch.no_grad()
 @pytest.mark.parametrize("kind", ["bart", "t5"])
 def test_a_cached_row_is_the_decoders_own(kind):
-    model, inputs = tiny_seq2seq(kind), batch()
+    model = tiny_seq2seq(kind)
+    inputs = batch()
     objective = AttentionRelations(stack="decoder")
     objective.setup(features(model, inputs), features(tiny_seq2seq(kind, seed=1), inputs), inputs)
     found = features(model, inputs, objective.teacher_reads)
@@ -121,7 +126,9 @@ def test_a_cached_row_is_the_decoders_own(kind):
 
 
 def test_pruned_heads_of_a_decoder_take_no_part():
-    inputs, student, teacher = batch(), tiny_seq2seq(), tiny_seq2seq()
+    inputs = batch()
+    student = tiny_seq2seq()
+    teacher = tiny_seq2seq()
     prune_heads(student, {2: [0]})  # the decoder's first layer, after two of the encoder
     assert not any(isinstance(module, NoHeads) for module in student.modules())
     for make in (AttentionMaps, partial(AttentionRelations, heads=1)):
@@ -141,7 +148,8 @@ def led():
 
 @pytest.mark.parametrize("make", [AttentionMaps, AttentionRelations])
 def test_attention_within_windows_is_refused(make):
-    model, inputs = led(), batch()
+    model = led()
+    inputs = batch()
     output = Features(tiny_seq2seq()(**inputs, **OPTIONS), model=model)
     with pytest.raises(ValueError, match="LEDForConditionalGeneration.*windows"):
         make().setup(output, output, inputs)

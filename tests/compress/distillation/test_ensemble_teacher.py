@@ -37,7 +37,8 @@ def test_the_mean_of_probabilities():
 
 
 def test_a_class_is_forbidden_where_all_forbid_it():
-    ours, theirs = torch.tensor([[0.0, 0.0, LEAST, LEAST]]), torch.tensor([[math.log(3), LEAST, 0.0, LEAST]])
+    ours = torch.tensor([[0.0, 0.0, LEAST, LEAST]])
+    theirs = torch.tensor([[math.log(3), LEAST, 0.0, LEAST]])
     mean = mean_scores([ours, theirs])
     torch.testing.assert_close(mean.exp(), torch.tensor([[0.625, 0.25, 0.125, 0.0]]))
     assert mean[0, 3] == LEAST and mean[0, :3].isfinite().all()

@@ -23,7 +23,8 @@ def test_rows_and_batches(processors):
     dataset = add_teacher_inputs(ours.prepare_dataset(tiny_dataset(6)), {1: theirs})
     rows = list(dataset)
     batch = TeacherInputsCollator(MwpCollator(ours), {1: theirs})(rows)
-    expected, own = theirs(tiny_problems(6)), batch[TEACHER_INPUTS]["1"]
+    expected = theirs(tiny_problems(6))
+    own = batch[TEACHER_INPUTS]["1"]
     assert set(own) == set(expected) and all(torch.equal(own[name], expected[name]) for name in expected)
     assert torch.equal(batch["input_ids"], ours(tiny_problems(6))["input_ids"])
     assert not torch.equal(batch["input_ids"], own["input_ids"])

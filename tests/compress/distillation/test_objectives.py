@@ -38,7 +38,8 @@ class Norm(Objective):
     options = {"output_hidden_states": True}
 
     def setup(self, student, teacher, inputs):
-        self.parts, self.teacher_reads = {self.name: self.weight}, ("hidden_0",)
+        self.parts = {self.name: self.weight}
+        self.teacher_reads = ("hidden_0",)
 
     def losses(self, student, teacher, inputs):
         norms = [features["hidden_0"][:, 0].square().sum(-1) for features in (student, teacher)]
@@ -129,12 +130,14 @@ def test_objectives_stand_side_by_side(tmp_path):
 def test_no_tensor_strays_to_the_cpu(name, monkeypatch):
     # The one look of transformers at a mask; from there on a step asks no device for a value.
     monkeypatch.setattr(masking_utils, "_ignore_bidirectional_mask_sdpa", lambda *args, **kwargs: False)
-    objective, inputs = TABLE[name][0](), pad(tiny_classifier_rows(4))
+    objective = TABLE[name][0]()
+    inputs = pad(tiny_classifier_rows(4))
     student, teacher = models()
     plain = [Features(model(**inputs, **objective.options), model=model) for model in (student, teacher)]
     objective.setup(*plain, inputs)
     maps = FeatureProjections(objective.projections)
-    student, teacher = student.to("meta").train(), teacher.to("meta")
+    student = student.to("meta").train()
+    teacher = teacher.to("meta")
     maps.attach(student)
     inputs = {key: value.to("meta") for key, value in inputs.items()}
     theirs = read_features(teacher, inputs, objective.options, objective.teacher_reads)
@@ -154,8 +157,10 @@ def planned(objective, student, teacher, inputs):
 
 
 def test_patient_states_are_those_of_all_mapped_layers():
-    student, teacher = tiny_classifier(), tiny_classifier(1, num_hidden_layers=4)
-    inputs, objective = pad(tiny_classifier_rows(4)), PKD(layer_mapping="1:2,2:3")
+    student = tiny_classifier()
+    teacher = tiny_classifier(1, num_hidden_layers=4)
+    inputs = pad(tiny_classifier_rows(4))
+    objective = PKD(layer_mapping="1:2,2:3")
     ours, theirs = planned(objective, student, teacher, inputs)
     expected = PKDLoss()(ours.layers("hidden")[1:], theirs.layers("hidden")[2:4], inputs["attention_mask"])
     assert torch.equal(objective.losses(ours, theirs, inputs)["patient"], expected)
@@ -167,7 +172,8 @@ def test_patient_states_are_those_of_all_mapped_layers():
 
 def test_relations_are_read_where_attention_is_made():
     student, teacher = models()
-    inputs, objective = pad(tiny_classifier_rows(4)), AttentionRelations(2, ("value",), layer_mapping=[(2, 4)])
+    inputs = pad(tiny_classifier_rows(4))
+    objective = AttentionRelations(2, ("value",), layer_mapping=[(2, 4)])
     planned(objective, student, teacher, inputs)
     ours, theirs = (
         read_features(model, inputs, objective.options, names)
@@ -200,7 +206,8 @@ def distilbert():
 def test_relations_of_other_encoders(name):
     if name not in FOREIGN:
         pytest.skip(f"this Transformers has no {name}")
-    teacher, student = tiny_encoder(name), tiny_encoder("bert").requires_grad_()
+    teacher = tiny_encoder(name)
+    student = tiny_encoder("bert").requires_grad_()
     inputs = tiny_batch(student)
     for each in (teacher, prune_heads(teacher, {0: [0, 1, 2, 3], 1: [2]})):
         objective = AttentionRelations(2, layer_mapping=[(1, 1), (2, 2)])
@@ -211,7 +218,8 @@ def test_relations_of_other_encoders(name):
         for position, kind in enumerate(("query", "key", "value")):
             made = found[f"{kind}_2"]
             assert made.shape == (3, 9, 6 * pruned[1].num_heads)
-            linears, states = pruned[1].state_projections, found["hidden_1"]
+            linears = pruned[1].state_projections
+            states = found["hidden_1"]
             if name == "modernbert":
                 states = each.layers[1].attn_norm(states)
                 expected = linears[0](states)[..., position * made.shape[-1] : (position + 1) * made.shape[-1]]
@@ -242,7 +250,8 @@ def test_equal_numbers_of_a_problem_are_one_right_class():
     processor = tiny_processor()
     columns = [processor.encode([problem], with_labels=True) for problem in tiny_problems(6)]
     batch = MwpCollator(processor)([{name: values[0] for name, values in each.items()} for each in columns])
-    student, teacher = tiny_solver(processor), tiny_solver(processor, seed=1)
+    student = tiny_solver(processor)
+    teacher = tiny_solver(processor, seed=1)
     objective = DKD(alpha=1.0, beta=0.0)
     ours, theirs = planned(objective, student, teacher, batch)
     symbols = student.decoder.num_symbols
@@ -274,7 +283,8 @@ def test_causal_language_models_are_refused():
 
 def test_a_student_equal_to_its_teacher_has_nothing_to_learn():
     student = tiny_classifier()
-    teacher, inputs = copy.deepcopy(student), pad(tiny_classifier_rows(4))
+    teacher = copy.deepcopy(student)
+    inputs = pad(tiny_classifier_rows(4))
     for make in (DKD, PKD, ContextRelations, AttentionRelations):
         objective = make()
         planned(objective, student, teacher, inputs)
@@ -295,7 +305,8 @@ def test_several_right_classes_have_no_probabilities_to_follow():
 
 
 def test_values_of_a_regression_are_compared_by_their_squared_distance():
-    inputs, objective = pad(tiny_classifier_rows(4)), TeacherValues()
+    inputs = pad(tiny_classifier_rows(4))
+    objective = TeacherValues()
     ours, theirs = planned(objective, tiny_classifier(num_labels=1), tiny_classifier(1, num_labels=1), inputs)
     expected = (ours["logits"] - theirs["logits"]).square().mean()
     torch.testing.assert_close(objective.losses(ours, theirs, inputs)["soft"], expected)
@@ -307,7 +318,8 @@ def test_values_of_a_regression_are_compared_by_their_squared_distance():
 
 
 def test_losses_of_classifiers_need_no_mask(tmp_path):
-    student, teacher = tiny_classifier(0, initializer_range=0.5), tiny_classifier(1, initializer_range=0.5).eval()
+    student = tiny_classifier(0, initializer_range=0.5)
+    teacher = tiny_classifier(1, initializer_range=0.5).eval()
     rows = tiny_classifier_rows(4)
     with torch.no_grad():
         expected = (student.eval()(**pad(rows)).logits - teacher(**pad(rows)).logits).square().mean()

@@ -38,14 +38,16 @@ def test_value_worked_out_by_hand():
 
 
 def test_the_ends_are_exact(processor):
-    first, second = tiny_solver(processor), tiny_solver(processor, seed=1)
+    first = tiny_solver(processor)
+    second = tiny_solver(processor, seed=1)
     for pretrained_weight, expected in ((0.0, second), (1.0, first)):
         mixed = mix_parameters(first, second, pretrained_weight).state_dict()
         assert all(torch.equal(mixed[name], value) for name, value in expected.state_dict().items())
 
 
 def test_models_of_one_class_are_mixed_whole(processor):
-    first, second = tiny_solver(processor), tiny_solver(processor, seed=1)
+    first = tiny_solver(processor)
+    second = tiny_solver(processor, seed=1)
     before = {name: value.clone() for name, value in second.state_dict().items()}
     mixed = mix_parameters(first, second)
     for name, value in mixed.state_dict().items():
@@ -90,14 +92,16 @@ def test_poolers_and_heads_need_no_partner():
 
 
 def test_tied_weights_are_mixed_once():
-    first, second = tiny_masked_lm(), tiny_masked_lm(1)
+    first = tiny_masked_lm()
+    second = tiny_masked_lm(1)
     words = 0.2 * first.bert.embeddings.word_embeddings.weight + 0.8 * second.bert.embeddings.word_embeddings.weight
     mix_parameters(first, second, inplace=True)
     torch.testing.assert_close(second.bert.embeddings.word_embeddings.weight, words)
 
 
 def test_dtypes_are_the_distilled_models(processor):
-    first, second = tiny_solver(processor), tiny_solver(processor, seed=1).to(torch.bfloat16)
+    first = tiny_solver(processor)
+    second = tiny_solver(processor, seed=1).to(torch.bfloat16)
     mixed = mix_parameters(first, second)
     assert mixed.dtype == torch.bfloat16
     for name, value in mixed.state_dict().items():
@@ -122,7 +126,8 @@ def test_what_differs_is_listed(processor):
 
 
 def test_nothing_is_changed_where_models_do_not_fit(processor):
-    first, second = tiny_solver(processor, hidden_size=24), tiny_solver(processor)
+    first = tiny_solver(processor, hidden_size=24)
+    second = tiny_solver(processor)
     before = {name: value.clone() for name, value in second.state_dict().items()}
     with pytest.raises(ValueError, match="24"):
         mix_parameters(first, second, inplace=True)

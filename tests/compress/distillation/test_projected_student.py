@@ -29,13 +29,15 @@ def texts(count=48, seed=1, length=20):
 
 def explained(student, encoder):
     """Share of the variance of an encoder's states that a linear map of the student's gives, for new texts."""
-    batch, shares = texts(seed=2), []
+    batch = texts(seed=2)
+    shares = []
     valid = batch["attention_mask"].bool()
     with torch.no_grad():
         narrow = student.eval()(**batch, output_hidden_states=True).hidden_states
         wide = encoder.eval()(**batch, output_hidden_states=True).hidden_states
     for ours, theirs in zip(narrow, wide, strict=False):
-        ours, theirs = ours[valid], theirs[valid]
+        ours = ours[valid]
+        theirs = theirs[valid]
         weight, bias = fit_linear(ours, theirs, 1e-9)
         rest = theirs - ours @ weight.T - bias
         shares.append(1 - (rest.square().sum() / (theirs - theirs.mean(0)).square().sum()).item())
@@ -72,7 +74,8 @@ def test_a_student_is_fitted_to_states_with_bottlenecks(encoder):
     student = project_student(encoder, 16, 24, 2, layers=3, sample=[texts()], ridge=1e-9)
     with bottlenecks_apart(encoder):
         without = project_student(encoder, 16, 24, 2, layers=3, sample=[texts()], ridge=1e-9)
-    shares, others = explained(student, encoder), explained(without, encoder)
+    shares = explained(student, encoder)
+    others = explained(without, encoder)
     assert shares[1] > 0.999
     assert shares[2] > others[2] + 0.05 and shares[3] > others[3] + 0.05, (shares, others)
 
@@ -178,7 +181,9 @@ def test_a_projection_commutes_with_layer_norms():
 
 def test_a_linear_map_is_found_again():
     torch.manual_seed(0)
-    inputs, weight, bias = torch.randn(50, 4), torch.randn(3, 4), torch.randn(3)
+    inputs = torch.randn(50, 4)
+    weight = torch.randn(3, 4)
+    bias = torch.randn(3)
     found = fit_linear(inputs, inputs @ weight.T + bias, 1e-9)
     torch.testing.assert_close(found[0], weight, rtol=1e-4, atol=1e-4)
     torch.testing.assert_close(found[1], bias, rtol=1e-4, atol=1e-4)

@@ -35,8 +35,10 @@ def maps_loss(student, teacher, ours, theirs, **options):
 
 
 def test_maps_of_surviving_heads_follow_their_own_counterparts():
-    student, teacher = eager(), eager()
-    ours, theirs = [1.0, 2.0, 3.0, 4.0], [1.0, 1.0, 1.0, 1.0]
+    student = eager()
+    teacher = eager()
+    ours = [1.0, 2.0, 3.0, 4.0]
+    theirs = [1.0, 1.0, 1.0, 1.0]
     # Squares 0, 1, 4, 9.
     assert maps_loss(student, teacher, ours, theirs) == 14 / 4
     with HeadGates(student) as gates:
@@ -54,14 +56,16 @@ def test_maps_of_surviving_heads_follow_their_own_counterparts():
 
 
 def test_a_layer_without_heads_has_nothing_to_follow():
-    student, teacher = eager(), eager()
+    student = eager()
+    teacher = eager()
     with HeadGates(student) as gates:
         gates.close({0: [0, 1, 2, 3]})
         assert maps_loss(student, teacher, [1.0, 2.0, 3.0, 4.0], [0.0] * 4) == 0.0
 
 
 def test_heads_of_other_numbers_are_nobodys_counterparts():
-    student, teacher = eager(), eager(num_attention_heads=2)
+    student = eager()
+    teacher = eager(num_attention_heads=2)
     means = {"loss": AttentionMSELoss(heads="mean")}
     assert maps_loss(student, teacher, [1.0, 2.0, 3.0, 6.0], [1.0, 1.0], **means) == 4.0
     with HeadGates(student) as gates:
@@ -83,7 +87,8 @@ def test_layers_that_share_their_weights_have_the_same_heads():
 
 
 def test_relations_leave_pruned_heads_out():
-    student, teacher = eager(), eager()
+    student = eager()
+    teacher = eager()
     generator = torch.Generator().manual_seed(0)
     ours, theirs = torch.randn(2, 2, 5, 24, generator=generator)
 

@@ -192,7 +192,8 @@ def test_a_full_disk_loses_nothing(tmp_path, monkeypatch):
 
 
 def test_writers_take_turns(tmp_path):
-    cache, order = TeacherCache(tmp_path, "f"), []
+    cache = TeacherCache(tmp_path, "f")
+    order = []
 
     def other():
         with TeacherCache(tmp_path, "f").locked():

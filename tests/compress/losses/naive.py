@@ -137,7 +137,8 @@ def mixed(alpha, theirs, ours):
 def dkd(loss, student, teacher, labels, mask):
     values = []
     for at in [(row, place) for row, kept in valid(mask) for place in kept]:
-        right, pairs = labels[at].item(), [probabilities(loss, x[at]) for (x,) in (teacher, student)]
+        right = labels[at].item()
+        pairs = [probabilities(loss, x[at]) for (x,) in (teacher, student)]
         binary = [[p[right], 1 - p[right]] for p in pairs]
         spread = [[each / (1 - p[right]) for place, each in enumerate(p) if place != right] for p in pairs]
         values.append(loss.alpha * divergence(*binary) + loss.beta * divergence(*spread))
@@ -162,7 +163,8 @@ def cka(loss, student, teacher, mask):
 
 def hsic_1(first, second):
     """Song et al. (2012), equation 4, as it is written."""
-    n, one = len(first), torch.ones(len(first), dtype=first.dtype)
+    n = len(first)
+    one = torch.ones(len(first), dtype=first.dtype)
     first, second = (kernel - torch.diag(kernel.diagonal()) for kernel in (first, second))
     total = torch.trace(first @ second) + (one @ first @ one) * (one @ second @ one) / ((n - 1) * (n - 2))
     return (total - 2 / (n - 2) * (one @ first @ second @ one)) / (n * (n - 3))

@@ -45,7 +45,8 @@ def test_padding_may_hold_anything():
 
 
 def test_gradient_worked_out_by_hand():
-    student, teacher = torch.rand(1, 2, 3, 3, requires_grad=True), torch.rand(1, 2, 3, 3)
+    student = torch.rand(1, 2, 3, 3, requires_grad=True)
+    teacher = torch.rand(1, 2, 3, 3)
     AttentionMSELoss()(student, teacher).backward()
     torch.testing.assert_close(student.grad, 2 * (student - teacher).detach() / 18)
 

@@ -8,7 +8,8 @@ from hf_mwp.compress.losses import CKDTripleLoss
 
 def test_by_hand():
     # At the middle item: a right angle (0) and a straight line (-1).
-    ours, theirs = torch.tensor([[[1.0, 0.0], [0.0, 0.0], [0.0, 1.0]]]), torch.tensor([[[1.0], [0.0], [-1.0]]])
+    ours = torch.tensor([[[1.0, 0.0], [0.0, 0.0], [0.0, 1.0]]])
+    theirs = torch.tensor([[[1.0], [0.0], [-1.0]]])
     assert CKDTripleLoss(window=1)(ours, theirs).item() == pytest.approx(1.0)
     # At the others: 45 degrees, and two points on the same side (1).
     expected = (1.0 + 2 * (math.sqrt(0.5) - 1) ** 2) / 3

@@ -9,7 +9,8 @@ from hf_mwp.compress.losses import DKDLoss, LogitDistillationLoss
 
 
 MIN = torch.finfo(torch.float32).min
-TEACHER, STUDENT = torch.tensor([[0.5, 0.25, 0.25]]).log(), torch.tensor([[0.25, 0.25, 0.5]]).log()
+TEACHER = torch.tensor([[0.5, 0.25, 0.25]]).log()
+STUDENT = torch.tensor([[0.25, 0.25, 0.5]]).log()
 
 # b is (1/2, 1/2) and (1/4, 3/4); the rest is (1/2, 1/2) and (1/3, 2/3).
 BINARY = 0.5 * math.log(2) + 0.5 * math.log(2 / 3)  # 0.143841
@@ -49,7 +50,8 @@ def test_padding_and_forbidden_classes():
     student = torch.cat([STUDENT, torch.full((1, 3), math.nan)]).requires_grad_()
     teacher = torch.cat([TEACHER, torch.full((1, 3), math.nan)])
     forbidden = torch.full((2, 1), MIN)
-    labels, mask = torch.tensor([0, -100]), torch.tensor([1, 0])
+    labels = torch.tensor([0, -100])
+    mask = torch.tensor([1, 0])
     loss = DKDLoss(1.0)(torch.cat([student, forbidden], 1), torch.cat([teacher, forbidden], 1), labels, mask)
     assert loss.item() == pytest.approx(BINARY + 8 * SPREAD, rel=1e-5)
     loss.backward()

@@ -18,7 +18,8 @@ def test_value_worked_out_by_hand():
 
 
 def test_the_two_layers_may_differ_in_width():
-    first, second = torch.tensor([[[1.0], [2.0]]]), torch.tensor([[[1.0, 0.0], [1.0, 1.0]]])
+    first = torch.tensor([[[1.0], [2.0]]])
+    second = torch.tensor([[[1.0, 0.0], [1.0, 1.0]]])
     zeros = torch.zeros_like(first), torch.zeros_like(second)
     # [1, 2] · [[1, 0], [1, 1]] / 2 = [3, 2] / 2
     assert FSPLoss()((first, second), zeros).item() == pytest.approx((9 + 4) / 4 / 2)

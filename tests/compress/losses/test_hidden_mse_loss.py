@@ -14,7 +14,8 @@ def test_value_worked_out_by_hand():
 
 
 def test_each_token_counts_the_same_whatever_its_text():
-    student, teacher = torch.zeros(2, 3, 1), torch.ones(2, 3, 1)
+    student = torch.zeros(2, 3, 1)
+    teacher = torch.ones(2, 3, 1)
     teacher[1, 0] = 5.0
     mask = torch.tensor([[1, 1, 1], [1, 0, 0]])
     assert HiddenMSELoss()(student, teacher, mask).item() == pytest.approx((1 + 1 + 1 + 25) / 4)
@@ -31,7 +32,8 @@ def test_padding_may_hold_anything(rubbish):
 
 
 def test_gradient_worked_out_by_hand():
-    student, teacher = torch.randn(1, 2, 3, requires_grad=True), torch.randn(1, 2, 3)
+    student = torch.randn(1, 2, 3, requires_grad=True)
+    teacher = torch.randn(1, 2, 3)
     HiddenMSELoss()(student, teacher).backward()
     torch.testing.assert_close(student.grad, 2 * (student - teacher).detach() / 6)
 

@@ -31,14 +31,16 @@ def test_values_by_hand():
     # Unit norms divide by sqrt(2) and sqrt(8).
     assert ProcrustesLoss()(student, teacher).item() == pytest.approx(2 - 2 * 2 / 4)
     assert GramLoss()(student, teacher).item() == pytest.approx(1 + 40 / 64 - 2 * 4 / 16)
-    ours, theirs = torch.tensor([[[3.0, 4.0], [1.0, 0.0]]]), torch.tensor([[[0.0, 2.0], [-1.0, 0.0]]])
+    ours = torch.tensor([[[3.0, 4.0], [1.0, 0.0]]])
+    theirs = torch.tensor([[[0.0, 2.0], [-1.0, 0.0]]])
     assert CosineLoss()(ours, theirs).item() == pytest.approx(((1 - 0.8) + 2) / 2)
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 @pytest.mark.parametrize("widths", [(5, 9), (40, 60)])
 def test_rotation_scale_and_shift_do_not_matter(loss, widths):
-    student, teacher = states(2, 9, widths[0]), states(2, 9, widths[1], seed=1)
+    student = states(2, 9, widths[0])
+    teacher = states(2, 9, widths[1], seed=1)
     rotation = torch.linalg.qr(states(widths[0], widths[0], seed=2))[0]
     moved = 3.5 * student @ rotation + 7
     torch.testing.assert_close(loss(moved, teacher), loss(student, teacher), rtol=1e-6, atol=1e-7)
@@ -47,7 +49,8 @@ def test_rotation_scale_and_shift_do_not_matter(loss, widths):
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 @pytest.mark.parametrize("widths", [(4, 6), (30, 25)])
 def test_gradients_are_those_of_finite_differences(loss, widths):
-    student, teacher = states(2, 5, widths[0]).requires_grad_(), states(2, 5, widths[1], seed=1)
+    student = states(2, 5, widths[0]).requires_grad_()
+    teacher = states(2, 5, widths[1], seed=1)
     mask = torch.tensor([[1, 1, 1, 1, 0], [1, 1, 1, 0, 0]])
     assert torch.autograd.gradcheck(lambda x: loss(x, teacher, mask), student)
 
@@ -80,7 +83,8 @@ def test_too_few_tokens_are_refused(loss):
 
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 def test_autocast_does_not_reach_the_products(loss):
-    student, teacher = states(2, 9, 5, dtype=torch.float32), states(2, 9, 6, seed=1, dtype=torch.float32)
+    student = states(2, 9, 5, dtype=torch.float32)
+    teacher = states(2, 9, 6, seed=1, dtype=torch.float32)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         value = loss(student, teacher)
     assert value.dtype == torch.float32
@@ -90,7 +94,8 @@ def test_autocast_does_not_reach_the_products(loss):
 @pytest.mark.parametrize("squared", [False, True])
 def test_statistics_of_parts_add_up_to_those_of_the_whole(squared):
     loss = CKALoss(squared)
-    student, teacher = 50 + states(8, 4, 5), states(8, 4, 6, seed=1)
+    student = 50 + states(8, 4, 5)
+    teacher = states(8, 4, 6, seed=1)
     mask = torch.ones(8, 4).tril_(3)
     parts = [loss.statistics(student[rows], teacher[rows], mask[rows]) for rows in (slice(0, 4), slice(4, 8))]
     pooled = CKAStatistics(*(sum(each) for each in zip(*parts, strict=True)))
@@ -102,7 +107,8 @@ def test_statistics_of_parts_add_up_to_those_of_the_whole(squared):
 
 def test_the_gradient_through_statistics_is_that_of_the_whole():
     loss = CKALoss()
-    student, teacher = states(4, 5, 6).requires_grad_(), states(4, 5, 3, seed=1)
+    student = states(4, 5, 6).requires_grad_()
+    teacher = states(4, 5, 3, seed=1)
     expected = torch.autograd.grad(loss(student, teacher), student)[0]
     found = torch.autograd.grad(loss.from_statistics(loss.statistics(student, teacher)), student)[0]
     torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-12)
@@ -120,7 +126,8 @@ def test_no_matrix_is_larger_than_it_need_be(tokens, widths):
             sizes.extend(each.numel() for each in (result,) if isinstance(each, torch.Tensor))
             return result
 
-    student, teacher = states(1, tokens, widths[0]), states(1, tokens, widths[1], seed=1)
+    student = states(1, tokens, widths[0])
+    teacher = states(1, tokens, widths[1], seed=1)
     for loss in LOSSES:
         with Sizes():
             loss(student, teacher)
@@ -135,7 +142,8 @@ def test_groups_of_texts_are_one_batch(loss, widths):
     mask = torch.rand(9, 300, generator=generator) > 0.3
     mask[2] = False
     states[0][~mask], states[1][~mask] = 1e6, float("nan")
-    values, gradients = [], []
+    values = []
+    gradients = []
 
     def at_once(student, teacher, mask):
         return loss.compare(masked(student, mask), masked(teacher, mask), mask)

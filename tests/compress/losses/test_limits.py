@@ -46,7 +46,8 @@ def states(*shape, seed=0, dtype=torch.float64):
 
 def compute(name, student, teacher, mask=None):
     if name == "PKD":
-        student, teacher = [student], [teacher]
+        student = [student]
+        teacher = [teacher]
     return LOSSES[name](student, teacher, mask)
 
 
@@ -88,7 +89,8 @@ def test_gradients_of_a_collapsed_student_are_those_of_finite_differences(name, 
 @pytest.mark.parametrize("name", LOSSES)
 @pytest.mark.parametrize("tokens", [4, 9])  # fewer and more than features
 def test_scale_does_not_matter(name, tokens, dtype):
-    student, teacher = states(1, tokens, WIDTH, dtype=dtype), states(1, tokens, WIDTH, seed=1, dtype=dtype)
+    student = states(1, tokens, WIDTH, dtype=dtype)
+    teacher = states(1, tokens, WIDTH, seed=1, dtype=dtype)
     value, slope = gradient(name, student, teacher)
     for scale in (1e-8, 1e-4, 1e-2, 1e2, 1e8):
         for of_student, of_teacher in ((scale, 1.0), (1.0, scale), (scale, scale)):
@@ -114,7 +116,8 @@ def test_gradients_of_a_collapsed_student_are_bounded(name, tokens, scale, sprea
 @pytest.mark.parametrize("name", LOSSES)
 @pytest.mark.parametrize("which", ["all", "one token"])
 def test_states_of_zero_have_a_zero_or_bounded_gradient(name, which):
-    student, teacher = states(2, 9, WIDTH, dtype=torch.float32), states(2, 9, WIDTH, seed=1, dtype=torch.float32)
+    student = states(2, 9, WIDTH, dtype=torch.float32)
+    teacher = states(2, 9, WIDTH, seed=1, dtype=torch.float32)
     student[0, 0] = 0.0
     if which == "all":
         student.zero_()
@@ -162,7 +165,8 @@ def test_the_signed_root_by_hand():
 @pytest.mark.parametrize("squared", [False, True])
 def test_batches_of_one_token_are_pooled(squared):
     loss = CKALoss(squared)
-    student, teacher = states(1, 6, 5).requires_grad_(), states(1, 6, 7, seed=1)
+    student = states(1, 6, 5).requires_grad_()
+    teacher = states(1, 6, 7, seed=1)
     parts = []
     for first, last in ((0, 1), (1, 3), (3, 3), (3, 5), (5, 6)):
         mask = torch.zeros(1, 6)
@@ -201,7 +205,8 @@ def test_pooled_statistics_of_tiny_huge_and_collapsed_states(scale):
 def test_any_states(name, tokens, seed, magnitude, data):
     valid = data.draw(st.lists(st.booleans(), min_size=tokens, max_size=tokens).filter(lambda x: sum(x) >= 4))
     mask = torch.tensor([valid])
-    student, teacher = states(1, tokens, WIDTH, seed=seed), states(1, tokens, WIDTH, seed=seed + 1)
+    student = states(1, tokens, WIDTH, seed=seed)
+    teacher = states(1, tokens, WIDTH, seed=seed + 1)
     value, slope = gradient(name, student, teacher, mask)
     assert -1e-9 <= value <= 4 + 1e-9
     # Scale, and a rotation of both sides, do not matter; for losses of any width, of one side.

@@ -21,7 +21,8 @@ def test_value_worked_out_by_hand():
 
 def test_temperature_and_its_square():
     # At temperature 2 the logits 2 ln 3 and 0 are what ln 3 and 0 are at temperature 1.
-    student, teacher = torch.tensor([STUDENT]), 2 * torch.tensor([TEACHER])
+    student = torch.tensor([STUDENT])
+    teacher = 2 * torch.tensor([TEACHER])
     assert LogitDistillationLoss(2.0, scale_by_square=False)(student, teacher).item() == pytest.approx(DIVERGENCE)
     assert LogitDistillationLoss(2.0)(student, teacher).item() == pytest.approx(4 * DIVERGENCE)
 
@@ -36,7 +37,8 @@ def test_mean_and_batchmean_over_masked_positions():
 
 
 def test_directions_by_hand():
-    student, teacher = torch.tensor([STUDENT]), torch.tensor([TEACHER])
+    student = torch.tensor([STUDENT])
+    teacher = torch.tensor([TEACHER])
     # Student (1/2, 1/2), teacher (3/4, 1/4), their mean (5/8, 3/8); (9/16, 7/16) for a quarter of the teacher.
     reverse = 0.5 * math.log(2 / 3) + 0.5 * math.log(2)
     jsd = (0.75 * math.log(1.2) + 0.25 * math.log(2 / 3) + 0.5 * math.log(0.8) + 0.5 * math.log(4 / 3)) / 2

@@ -16,7 +16,8 @@ def test_value_worked_out_by_hand():
 
 
 def test_two_layers():
-    first, second = torch.tensor([[[1.0], [2.0]]]), torch.tensor([[[3.0], [1.0]]])
+    first = torch.tensor([[[1.0], [2.0]]])
+    second = torch.tensor([[[3.0], [1.0]]])
     zeros = torch.zeros(1, 2, 1)
     # [1, 2]ᵀ [3, 1] = [[3, 1], [6, 2]]
     assert NSTLoss()((first, second), (zeros, zeros)).item() == pytest.approx((9 + 1 + 36 + 4) / 4)

@@ -13,7 +13,8 @@ def states(*rows):
 
 def test_by_hand():
     # (3/5, 4/5) and (1, 0): 4/25 + 16/25; the second layer points the other way: 4.
-    ours, theirs = [states((3.0, 4.0)), states((0.0, 2.0))], [states((2.0, 0.0)), states((0.0, -1.0))]
+    ours = [states((3.0, 4.0)), states((0.0, 2.0))]
+    theirs = [states((2.0, 0.0)), states((0.0, -1.0))]
     assert PKDLoss()(ours, theirs).item() == pytest.approx((0.8 + 4.0) / 2)
     assert PKDLoss()(ours[:1], theirs[:1]).item() == pytest.approx(0.8)
 

@@ -8,7 +8,8 @@ from hf_mwp.compress.losses import RelationLoss
 
 def test_by_hand():
     # The student's rows are (1/2, 1/2); of the teacher's the first is (e, 1) / (e + 1), the second (1/2, 1/2).
-    ours, theirs = torch.zeros(1, 2, 1), torch.tensor([[[1.0], [0.0]]])
+    ours = torch.zeros(1, 2, 1)
+    theirs = torch.tensor([[[1.0], [0.0]]])
     p = math.e / (math.e + 1)
     expected = (p * math.log(2 * p) + (1 - p) * math.log(2 * (1 - p))) / 2  # 0.0554720
     assert RelationLoss()(ours, theirs).item() == pytest.approx(expected, rel=1e-5)
@@ -30,7 +31,8 @@ def test_rotated_vectors():
 
 def test_padding():
     torch.manual_seed(0)
-    ours, theirs = torch.randn(2, 3, 4), torch.randn(2, 3, 8)
+    ours = torch.randn(2, 3, 4)
+    theirs = torch.randn(2, 3, 8)
     mask = torch.tensor([[1, 1, 0], [1, 1, 1]])
     alone = [RelationLoss(2)(ours[:1, :2], theirs[:1, :2]), RelationLoss(2)(ours[1:], theirs[1:])]
     ours[0, 2] = theirs[0, 2] = math.nan

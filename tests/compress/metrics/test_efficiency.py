@@ -51,7 +51,9 @@ def test_peak_memory_of_a_step_is_linear_in_the_batch():
 
         return peak_memory(function)
 
-    small, middle, large = step(100), step(200), step(400)
+    small = step(100)
+    middle = step(200)
+    large = step(400)
     assert large - middle == 2 * (middle - small) > 0
 
 

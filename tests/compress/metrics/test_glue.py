@@ -9,7 +9,8 @@ from hf_mwp.compress.metrics.glue import f1_of_positive, matthews_correlation, s
 
 
 def test_literals():
-    predictions, labels = [1, 1, 1, 0, 0, 0], [1, 1, 0, 1, 0, 0]
+    predictions = [1, 1, 1, 0, 0, 0]
+    labels = [1, 1, 0, 1, 0, 0]
     # Two of three found are right, two of three true are found: TP 2, FP 1, FN 1, TN 2.
     assert share_right(predictions, labels) == pytest.approx(4 / 6)
     assert f1_of_positive(predictions, labels) == pytest.approx(2 / 3)
@@ -47,5 +48,6 @@ def test_classes_as_in_scikit_learn(classes):
 
 def test_ranks_as_in_scipy():
     chooser = np.random.default_rng(0)
-    ours, theirs = chooser.integers(0, 6, 100) / 5, chooser.normal(size=100).round(1)
+    ours = chooser.integers(0, 6, 100) / 5
+    theirs = chooser.normal(size=100).round(1)
     assert spearman_correlation(ours, theirs) == pytest.approx(stats.spearmanr(ours, theirs).statistic)

@@ -95,7 +95,8 @@ def by_hand(kind, solver):
         reached.append((args, kwargs))
         raise Stop
 
-    states, narrow = [], []
+    states = []
+    narrow = []
     with torch.no_grad():
         for number, layer in enumerate(layers, start=1):
             # What a layer is called with besides the states (masks) is the same for all of them.
@@ -156,7 +157,9 @@ def test_narrow_states_come_with_hidden_states_alone_and_are_kept_nowhere():
 
 @pytest.mark.parametrize("kind", ENCODERS)
 def test_hidden_states_are_what_the_next_layer_reads_whatever_was_asked_before(kind):
-    batch, solver, asked = make_batch(), make_solver(kind), make_encoder(kind).eval()
+    batch = make_batch()
+    solver = make_solver(kind)
+    asked = make_encoder(kind).eval()
     inputs = {name: batch[name] for name in ("input_ids", "attention_mask")}
     asked(**inputs, output_hidden_states=True)
     with torch.no_grad():
@@ -333,7 +336,8 @@ def test_encoders_without_a_list_of_layers_are_named():
 
 
 def test_bottlenecks_are_counted_in_the_parameters():
-    solver, plain = make_solver(), make_solver(layers=(), size=None)
+    solver = make_solver()
+    plain = make_solver(layers=(), size=None)
     more = solver.num_parameters() - plain.num_parameters()
     assert more == 2 * (16 * 6 + 6 + 6 * 16 + 16)
     assert isinstance(solver.bottlenecks["1"], Bottleneck)

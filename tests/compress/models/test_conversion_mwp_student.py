@@ -190,14 +190,18 @@ def test_from_encoder_of_a_student():
 def test_from_encoder_of_a_bert_cut_in_place():
     source = tiny_source(BertConfig, BertModel)
     for index, heads, neurons in [(0, 4, 20), (1, 1, 5), (2, 0, 0)]:
-        attention, layer = source.encoder.layer[index].attention, source.encoder.layer[index]
+        attention = source.encoder.layer[index].attention
+        layer = source.encoder.layer[index]
         for name in ("query", "key", "value"):
             linear = getattr(attention.self, name)
-            linear.weight.data, linear.bias.data = linear.weight[: 6 * heads].clone(), linear.bias[: 6 * heads].clone()
+            linear.weight.data = linear.weight[: 6 * heads].clone()
+            linear.bias.data = linear.bias[: 6 * heads].clone()
             linear.out_features = 6 * heads
         attention.output.dense.weight.data = attention.output.dense.weight[:, : 6 * heads].clone()
         dense = layer.intermediate.dense
-        dense.weight.data, dense.bias.data, dense.out_features = dense.weight[:neurons], dense.bias[:neurons], neurons
+        dense.weight.data = dense.weight[:neurons]
+        dense.bias.data = dense.bias[:neurons]
+        dense.out_features = neurons
         layer.output.dense.weight.data = layer.output.dense.weight[:, :neurons].clone()
         for linear in (attention.output.dense, layer.output.dense):
             linear.bias.data.normal_()

@@ -61,7 +61,8 @@ def cut_classifier(name):
 
 
 def test_folders_load_without_hf_mwp(tmp_path):
-    classifier, loads = "AutoModelForSequenceClassification", []
+    classifier = "AutoModelForSequenceClassification"
+    loads = []
     for name in FOREIGN:
         model = cut_classifier(name)
         model.save_pretrained(tmp_path / name)

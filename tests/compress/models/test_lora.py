@@ -37,7 +37,8 @@ def tiny_ernie():
 @pytest.mark.parametrize("name", [*CLASSES, *FOREIGN])
 def test_merged_equals_adapted_equals_reloaded(name, tmp_path):
     model = tiny_encoder(name, "ForSequenceClassification")
-    names, before = list(model.state_dict()), outputs(model)
+    names = list(model.state_dict())
+    before = outputs(model)
     add_lora(model, rank=2, tokens=[6, 9])
     # Adapters begin as nothing.
     assert torch.equal(outputs(model), before)
@@ -84,7 +85,8 @@ def test_adapters_by_hand():
     before = query.weight.detach().clone()
     shaken(add_lora(model, rank=2, alpha=6, targets=["query"]))
     layer = model.encoder.layer[0].attention.self.query
-    down, up = layer.lora_A["default"].weight, layer.lora_B["default"].weight
+    down = layer.lora_A["default"].weight
+    up = layer.lora_B["default"].weight
     expected = before + 6 / 2 * (up @ down)
     merge_lora(model)
     torch.testing.assert_close(model.encoder.layer[0].attention.self.query.weight, expected)
@@ -93,7 +95,8 @@ def test_adapters_by_hand():
 def test_rows_of_tokens_by_hand():
     model = tiny_encoder("bert")
     table = model.embeddings.word_embeddings
-    before, others = table.weight.detach().clone(), [each for each in range(40) if each not in (6, 9)]
+    before = table.weight.detach().clone()
+    others = [each for each in range(40) if each not in (6, 9)]
     add_lora(model, rank=1, tokens=[9, 6])
     rows = table.trained_tokens.rows
     table(torch.tensor([[9, 7, 9]])).sum().backward()

@@ -23,7 +23,8 @@ def encoder():
 
 
 def test_scores_are_products_with_the_word_embeddings(encoder):
-    ids, mask = torch.tensor([[5, 6, 7, 8], [9, 5, 0, 0]]), torch.tensor([[1, 1, 1, 1], [1, 1, 0, 0]])
+    ids = torch.tensor([[5, 6, 7, 8], [9, 5, 0, 0]])
+    mask = torch.tensor([[1, 1, 1, 1], [1, 1, 0, 0]])
     labels = torch.tensor([[-100, 11, -100, -100], [12, -100, -100, -100]])
     with torch.no_grad():
         states = encoder(input_ids=ids, attention_mask=mask).last_hidden_state

@@ -20,7 +20,9 @@ from tests.tiny_seq2seq import tiny_seq2seq
 
 
 def test_kinds():
-    solver, classifier, masked = tiny_solver(tiny_processor()), tiny_classifier(), tiny_masked_lm()
+    solver = tiny_solver(tiny_processor())
+    classifier = tiny_classifier()
+    masked = tiny_masked_lm()
     assert kind_of(solver, torch.zeros(1, 2, 3)) is SOLVER
     assert kind_of(classifier, torch.zeros(1, 2)) is CLASSIFIER and kind_of(None) is CLASSIFIER
     assert kind_of(masked, torch.zeros(1, 2, 3)) is TOKEN_MODEL

@@ -281,7 +281,8 @@ def test_sparse_prediction_scores_the_labelled_tokens_only():
     labels[0, 2], labels[1, 1] = 7, 8
     scored = []
     sparse.cls.predictions.decoder.register_forward_hook(lambda module, args, output: scored.append(len(output)))
-    expected, outputs = dense(**inputs, labels=labels), sparse(**inputs, labels=labels)
+    expected = dense(**inputs, labels=labels)
+    outputs = sparse(**inputs, labels=labels)
     assert scored == [64]  # a whole block of rows, of which two are labelled
     torch.testing.assert_close(outputs.logits, expected.logits[labels != -100])
     torch.testing.assert_close(outputs.loss, expected.loss)

@@ -43,7 +43,8 @@ def test_logits_come_back_from_classes():
 
 
 def test_numbers_that_are_not_there_are_forbidden():
-    logits, positions = torch.zeros(1, 2, 4), torch.tensor([[3, -1]])
+    logits = torch.zeros(1, 2, 4)
+    positions = torch.tensor([[3, -1]])
     found = EXPRESSION_POSITIONS.mask_missing_numbers("logits", logits, positions)
     assert (found == LOWEST).tolist() == [[[False, False, False, True]] * 2]
     assert CANDIDATES.mask_missing_numbers("logits", logits, positions) is logits

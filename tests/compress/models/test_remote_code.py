@@ -62,7 +62,8 @@ def published(tmp_path_factory):
     Models whose folders carry their code, with the names of the classes and the outputs that a process without hf_mwp
     loaded from them, and from what it saved.
     """
-    folder, models = tmp_path_factory.mktemp("published"), {}
+    folder = tmp_path_factory.mktemp("published")
+    models = {}
     # Pruned: the first layer's other head is cut from what was a layer of two, the last one is left alone.
     models["encoder"] = prune_neurons(prune_heads(MwpStudentModel(tiny_config()).eval(), {0: [1]}), {0: [0, 5]})
     models["pretraining"] = MwpStudentForPreTraining(tiny_config(embedding_size=5)).eval()

@@ -36,7 +36,8 @@ def test_where_positions_begin_decides_the_kind():
 
 def test_projected_embeddings_are_those_of_electra():
     encoder = tiny_encoder("mwp_student", embedding_size=8, classifier_activation="gelu")
-    dense, batch = export_dense(encoder), tiny_batch(encoder)
+    dense = export_dense(encoder)
+    batch = tiny_batch(encoder)
     assert type(dense) is ElectraModel
     with torch.no_grad():
         torch.testing.assert_close(dense(**batch)[0], encoder(**batch)[0], rtol=0, atol=1e-5)
@@ -98,8 +99,10 @@ def test_what_has_no_stock_form():
 def test_a_pooler_that_no_stock_model_has_is_left_out():
     # That of DistilBERT's classifier has ReLU.
     encoder = prune_heads(tiny_encoder("distilbert", "ForSequenceClassification"), {0: [0]}).mwp_student
-    dense, batch = export_dense(encoder), tiny_batch(encoder)
+    dense = export_dense(encoder)
+    batch = tiny_batch(encoder)
     with torch.no_grad():
-        found, expected = dense(**batch), encoder(**batch)
+        found = dense(**batch)
+        expected = encoder(**batch)
     torch.testing.assert_close(found.last_hidden_state, expected.last_hidden_state, rtol=0, atol=1e-5)
     assert found.pooler_output is None and expected.pooler_output is not None

@@ -45,12 +45,14 @@ def slope(model, kind, layer, index, losses):
 @pytest.mark.parametrize("regression", [False, True])
 def test_scores_are_slopes_of_the_losses(regression):
     fields = {"num_labels": 1} if regression else {}
-    teacher, student = classifier(**fields), classifier(seed=1, **fields)
+    teacher = classifier(**fields)
+    student = classifier(seed=1, **fields)
     given = batches(teacher, regression)
     scores = measure_scores(teacher, given, student)
 
     def losses(batch):
-        outputs, ours = teacher(**batch), student(**batch).logits
+        outputs = teacher(**batch)
+        ours = student(**batch).logits
         if regression:
             return [outputs.loss, (ours - outputs.logits).square().mean() / 2]
         return [outputs.loss, 4 * cross_entropy(ours / 2, (outputs.logits / 2).softmax(-1)) / 2]
@@ -70,14 +72,16 @@ def test_scores_are_slopes_of_the_losses(regression):
 @pytest.mark.parametrize("regression", [False, True])
 def test_scores_per_example_are_those_of_a_loop(regression):
     fields = {"num_labels": 1} if regression else {}
-    teacher, student = classifier(**fields), classifier(seed=1, **fields)
+    teacher = classifier(**fields)
+    student = classifier(seed=1, **fields)
     given = batches(teacher, regression)
     rows = [
         {name: each[row : row + 1] for name, each in batch.items()}
         for batch in given
         for row in range(len(batch["labels"]))
     ]
-    fast, slow = measure_scores(teacher, given, student, per_example=True), measure_scores(teacher, rows, student)
+    fast = measure_scores(teacher, given, student, per_example=True)
+    slow = measure_scores(teacher, rows, student)
     for name in ("expressiveness", "friendliness"):
         for units in ("heads", "neurons"):
             ours, truth = (getattr(getattr(each, name), units) for each in (fast, slow))
@@ -87,14 +91,16 @@ def test_scores_per_example_are_those_of_a_loop(regression):
 
 
 def test_both_scores_are_those_measured_apart_and_nothing_is_changed():
-    teacher, student = classifier().train(), classifier(seed=1)
+    teacher = classifier().train()
+    student = classifier(seed=1)
     teacher.bert.encoder.layer[1].eval()
     teacher.bert.embeddings.requires_grad_(False)
     teacher.classifier.weight.grad = torch.ones_like(teacher.classifier.weight)
     given = batches(teacher)
     before = [(each.training, len(each._forward_pre_hooks), len(each._buffers)) for each in teacher.modules()]
     wanted = [each.requires_grad for each in teacher.parameters()]
-    weights, state = [each.clone() for each in teacher.parameters()], torch.random.get_rng_state()
+    weights = [each.clone() for each in teacher.parameters()]
+    state = torch.random.get_rng_state()
     both = measure_scores(teacher, given, student)
     task = measure_scores(teacher, given)
     assert task.friendliness is None and both.about["examples"] == 5
@@ -111,7 +117,8 @@ def test_both_scores_are_those_measured_apart_and_nothing_is_changed():
 
 def test_solvers_are_scored_by_the_nodes_of_their_trees():
     processor = tiny_processor()
-    teacher, student = tiny_solver(processor), tiny_solver(processor, layers=1, seed=1)
+    teacher = tiny_solver(processor)
+    student = tiny_solver(processor, layers=1, seed=1)
     columns = processor.encode(tiny_problems(6), with_labels=True)
     rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
     collate = teacher.make_collator(processor)
@@ -123,7 +130,8 @@ def test_solvers_are_scored_by_the_nodes_of_their_trees():
     assert len({*nodes.sum(1).tolist()}) > 1
     with HeadGates(teacher) as gates:
         gates.values = [each.requires_grad_() for each in gates.values]
-        outputs, ours = teacher(**batch), student(**batch).logits.detach()
+        outputs = teacher(**batch)
+        ours = student(**batch).logits.detach()
         soft = 2 * cross_entropy(ours[nodes] / 2, (outputs.logits[nodes] / 2).softmax(-1), reduction="sum") / 6
         for loss, found in ((outputs.loss, scores.expressiveness), (soft, scores.friendliness)):
             expected = torch.stack(torch.autograd.grad(loss, gates.values, retain_graph=True)).abs()
@@ -138,7 +146,8 @@ def test_labels_that_can_be_correct_at_once_have_no_softmax():
     both = torch.tensor([[1.0, 2.0]]), torch.tensor([[4.0, 0.0]])
     torch.testing.assert_close(distillation_losses(*both, exclusive=False), torch.tensor([6.5]))
     fields = {"problem_type": "multi_label_classification"}
-    teacher, student = classifier(**fields), classifier(1, **fields)
+    teacher = classifier(**fields)
+    student = classifier(1, **fields)
     batch = tiny_batch(teacher, rows=3)
     batch["labels"] = torch.ones(3, teacher.config.num_labels, dtype=torch.float64)
     scores = [measure_scores(teacher, [batch], student).friendliness.heads]
@@ -149,7 +158,8 @@ def test_labels_that_can_be_correct_at_once_have_no_softmax():
 
 
 def test_losses_by_hand():
-    teacher, student = torch.tensor([[0.0, 0.0], [0.0, 2 * 3**0.5]]), torch.tensor([[0.0, 0.0], [5.0, 5.0]])
+    teacher = torch.tensor([[0.0, 0.0], [0.0, 2 * 3**0.5]])
+    student = torch.tensor([[0.0, 0.0], [5.0, 5.0]])
     # τ² · log 2 / 2 for an even student, whatever the teacher says.
     torch.testing.assert_close(distillation_losses(student, teacher), torch.full((2,), 2 * 0.6931472))
     torch.testing.assert_close(distillation_losses(torch.tensor([[1.0]]), torch.tensor([[4.0]])), torch.tensor([4.5]))

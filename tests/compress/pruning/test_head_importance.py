@@ -158,7 +158,8 @@ def test_normalisations_by_hand():
 def test_alpha_goes_from_entropy_to_norm():
     model = tiny_encoder("bert")
     given = batches(model)
-    norm, entropy = WeightNorm().scores(model), AttentionEntropy().scores(model, given)
+    norm = WeightNorm().scores(model)
+    entropy = AttentionEntropy().scores(model, given)
 
     for alpha in (0.0, 0.3, 1.0):
         found = CombinedImportance(alpha).scores(model, given)

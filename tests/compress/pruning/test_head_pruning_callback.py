@@ -200,7 +200,8 @@ def test_cutting_at_each_event_learns_as_gates_do_and_is_resumed(new_trainer, tm
         assert torch.equal(value, parts.model.state_dict()[name]), name
     # The averages of AdamW went with the heads.
     layer, heads = next(iter(whole.pruning.closed.items()))
-    cut, dense = layer_parts(whole.model)[layer], layer_parts(gated.model)[layer]
+    cut = layer_parts(whole.model)[layer]
+    dense = layer_parts(gated.model)[layer]
     assert cut.num_heads == dense.num_heads - len(heads)
     for linear in cut.head_projections:
         assert whole.optimizer.state[linear.weight]["exp_avg_sq"].shape == linear.weight.shape
@@ -392,7 +393,8 @@ def test_auto_classes_load_checkpoints_of_models_that_are_sliced(name, tmp_path)
     callback = HeadPruningCallback(max_ratio=0.5, num_pruning_steps=2, importance=Falling(), mode="slice")
     fields = {"max_steps": 2, "save_strategy": "steps", "save_steps": 1}
     trainer = new_classifier_trainer(tmp_path, callback, name, **fields)
-    kind, config = type(trainer.model), trainer.model.config
+    kind = type(trainer.model)
+    config = trainer.model.config
     trainer.train()
     assert type(trainer.model) is kind and trainer.model.config is config
     loaded, info = AutoModelForSequenceClassification.from_pretrained(
@@ -570,11 +572,13 @@ def test_solvers_are_pruned_while_they_learn_and_while_they_are_distilled(tmp_pa
 @pytest.mark.parametrize("reads", ["the same", "other tokens"])
 def test_the_batches_of_a_distillation_bring_more_along(reads, tmp_path):
     processor = tiny_processor(max_length=32)
-    teacher, fields = tiny_solver(processor, layers=4, seed=1), {"cache_teacher_outputs": True}
+    teacher = tiny_solver(processor, layers=4, seed=1)
+    fields = {"cache_teacher_outputs": True}
     keywords = {"processing_class": processor}
     if reads == "other tokens":
         keywords["teacher_processing_class"] = other = other_processor(processor)
-        teacher, fields = in_other_tokens(teacher, processor, other), {"hidden_loss": None, "embedding_weight": 0.0}
+        teacher = in_other_tokens(teacher, processor, other)
+        fields = {"hidden_loss": None, "embedding_weight": 0.0}
     trainer = DistillationTrainer(
         model=tiny_solver(processor),
         teacher_model=teacher,

@@ -71,7 +71,9 @@ def test_they_are_kept_apart_in_a_finished_folder(tmp_path):
 def test_scores_by_chance_are_those_of_their_seed():
     model = tiny_encoder("bert")
     state = torch.random.get_rng_state()
-    first, again, other = UnitScores.random(model, 3), UnitScores.random(model, 3), UnitScores.random(model, 4)
+    first = UnitScores.random(model, 3)
+    again = UnitScores.random(model, 3)
+    other = UnitScores.random(model, 4)
     first.check_fits(model)
     assert torch.equal(first.heads, again.heads) and torch.equal(first.neurons, again.neurons)
     assert not torch.equal(first.heads, other.heads) and torch.equal(state, torch.random.get_rng_state())

@@ -68,12 +68,14 @@ def test_an_empty_teacher_is_refused():
 @pytest.mark.parametrize("name", [*CLASSES, *FOREIGN])
 def test_cut_is_masked_is_reloaded(name, tmp_path):
     teacher = tiny_encoder(name, "ForSequenceClassification")
-    batch, weights = tiny_batch(teacher), [each.clone() for each in teacher.parameters()]
+    batch = tiny_batch(teacher)
+    weights = [each.clone() for each in teacher.parameters()]
     # The first layer loses all heads, the last all neurons.
     removed = RemovedUnits({0: [0, 1, 2, 3], 1: [2]}, {0: [1, 5], 2: list(range(20))})
     cut, masked = (make(teacher, removed) for make in (cut_teacher, mask_teacher))
     with torch.no_grad():
-        before, expected = teacher(**batch).logits, masked(**batch).logits
+        before = teacher(**batch).logits
+        expected = masked(**batch).logits
         torch.testing.assert_close(cut(**batch).logits, expected, rtol=0, atol=1e-6)
         assert not torch.allclose(before, expected, atol=1e-3)
         kept = prune(teacher, removed.heads, removed.neurons)(**batch).logits
@@ -104,7 +106,8 @@ def test_a_sparse_solver_solves():
     columns = processor.encode(tiny_problems(4), with_labels=True)
     rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
     batch = teacher.make_collator(processor)(rows)
-    cut, masked = cut_teacher(teacher, removed), mask_teacher(teacher, removed)
+    cut = cut_teacher(teacher, removed)
+    masked = mask_teacher(teacher, removed)
     with torch.no_grad():
         ours, theirs = (model.eval()(**batch).loss for model in (cut, masked))
     for left, whole in zip(count_units(cut), count_units(teacher), strict=True):

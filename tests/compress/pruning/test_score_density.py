@@ -44,7 +44,8 @@ def test_one_peak_is_found_where_half_score_less():
 
 @pytest.mark.parametrize("order", [1, -1])
 def test_the_first_of_two_peaks_counts_whether_or_not_it_is_the_highest(order):
-    few, many = normal(0.2 if order > 0 else 0.8, 0.05, 30), normal(0.8 if order > 0 else 0.2, 0.05, 90)
+    few = normal(0.2 if order > 0 else 0.8, 0.05, 30)
+    many = normal(0.8 if order > 0 else 0.2, 0.05, 90)
     density = ScoreDensity.of(torch.cat([many, few]).view(12, 10))
     assert density.points[density.peak].item() == pytest.approx(0.2, abs=0.01)
     assert density.sparsity == pytest.approx(0.125 if order > 0 else 0.375, abs=0.02)

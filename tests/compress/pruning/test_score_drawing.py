@@ -37,7 +37,8 @@ def normal(mean, deviation, count):
 
 
 def test_densities_are_drawn(tmp_path):
-    first, second = ScoreDensity.of(normal(0.2, 0.05, 50)), ScoreDensity.of(normal(0.5, 0.1, 50))
+    first = ScoreDensity.of(normal(0.2, 0.05, 50))
+    second = ScoreDensity.of(normal(0.5, 0.1, 50))
     assert len(first.points) == len(first.density) == len(first.cumulative) == 512
     assert first.points[first.peak].item() == pytest.approx(0.2, abs=0.01)
     path = tmp_path / "density.png"

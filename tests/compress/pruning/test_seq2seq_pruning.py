@@ -91,12 +91,14 @@ print(json.dumps(model.generate(**batch, max_new_tokens=8).tolist()))
 
 @pytest.mark.parametrize("name", MODELS)
 def test_gated_equals_cut_equals_reloaded(name, tmp_path):
-    model, batch = tiny_seq2seq(name), tiny_pairs()
+    model = tiny_seq2seq(name)
+    batch = tiny_pairs()
     before = logits(model, batch)
     with HeadGates(model) as heads, NeuronGates(model) as neurons:
         heads.close(GONE_HEADS)
         neurons.close(GONE_NEURONS)
-        gated, text = logits(model, batch), generated(model, batch)
+        gated = logits(model, batch)
+        text = generated(model, batch)
     assert torch.equal(logits(model, batch), before) and not torch.allclose(gated, before, atol=1e-3)
     cut = prune(model, GONE_HEADS, GONE_NEURONS)
     assert [each.num_heads for each in layer_parts(cut)] == [2, 0, 2, 2]
@@ -113,14 +115,16 @@ def test_gated_equals_cut_equals_reloaded(name, tmp_path):
 
 
 def test_another_process_generates_the_same(tmp_path):
-    cut, batch = prune_heads(tiny_seq2seq("bart"), GONE_HEADS), tiny_pairs()
+    cut = prune_heads(tiny_seq2seq("bart"), GONE_HEADS)
+    batch = tiny_pairs()
     cut.save_pretrained(tmp_path)
     given = json.dumps({key: rows.tolist() for key, rows in batch.items()})
     assert json.loads(run_fresh(tmp_path, (LOAD, tmp_path, given))[0][0][-1]) == generated(cut, batch)
 
 
 def test_scores_of_all_attentions():
-    model, batch = tiny_seq2seq("bart"), tiny_pairs()
+    model = tiny_seq2seq("bart")
+    batch = tiny_pairs()
     for importance in (CombinedImportance(), AttentionEntropy(), GateGradient()):
         scores = importance.scores(model, [batch])
         assert scores.isfinite().sum(1).tolist() == [4, 4, 3, 3]
@@ -135,7 +139,8 @@ def test_scores_of_all_attentions():
 
 @pytest.mark.parametrize("mode", ["mask", "slice"])
 def test_heads_are_pruned_while_it_trains(mode, tmp_path):
-    model, batch = tiny_seq2seq("marian"), tiny_pairs(rows=8, length=12)
+    model = tiny_seq2seq("marian")
+    batch = tiny_pairs(rows=8, length=12)
     rows = [{name: values[row] for name, values in batch.items()} for row in range(8)]
     options = {"num_train_epochs": 2, "per_device_train_batch_size": 2, "use_cpu": True, "report_to": "none"}
     args = TrainingArguments(str(tmp_path), **options, save_strategy="no", disable_tqdm=True)
@@ -155,11 +160,14 @@ def test_t5_is_refused():
 
 
 def test_scores_per_example_are_those_of_rows_alone():
-    teacher, student, batch = tiny_seq2seq("bart"), tiny_seq2seq("bart"), tiny_pairs()
+    teacher = tiny_seq2seq("bart")
+    student = tiny_seq2seq("bart")
+    batch = tiny_pairs()
     with torch.no_grad():
         student.lm_head.weight.mul_(0.5)
     rows = [{name: each[row : row + 1] for name, each in batch.items()} for row in range(3)]
-    fast, slow = measure_scores(teacher, [batch], student, per_example=True), measure_scores(teacher, rows, student)
+    fast = measure_scores(teacher, [batch], student, per_example=True)
+    slow = measure_scores(teacher, rows, student)
     for name in ("expressiveness", "friendliness"):
         for units in ("heads", "neurons"):
             ours, truth = (getattr(getattr(each, name), units) for each in (fast, slow))

@@ -31,7 +31,8 @@ def logs_of(trainer):
 
 def test_a_short_batch_counts_by_its_rows(tmp_path):
     fields = {"use_cpu": True, "report_to": "none", "logging_steps": 1, "max_steps": 1, "max_grad_norm": 1e9}
-    rows, processor = tiny_classifier_rows(5), tiny_processor()
+    rows = tiny_classifier_rows(5)
+    processor = tiny_processor()
     solver = tiny_solver(processor).state_dict()
     logs = {"classifier": [], "solver": []}
     for size, steps in ((5, 1), (4, 2)):

@@ -79,7 +79,8 @@ def pairs(kind, solvers, others, processor):
         teacher = {"hidden_size": 24, "num_hidden_layers": 4}
         rows = masked_rows()
         return lambda **fields: others(tiny_masked_lm(), tiny_masked_lm(1, **teacher), rows, rows, **fields)
-    make, rows = {"BART": bart, "T5": t5}[kind], seq2seq_rows()
+    make = {"BART": bart, "T5": t5}[kind]
+    rows = seq2seq_rows()
     return lambda **fields: others(make(16, 0), make(24, 1), rows, rows, **fields)
 
 
@@ -162,7 +163,8 @@ def test_accumulation_and_loader_processes_change_nothing(solvers):
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_a_teacher_in_half_precision(solvers, processor, dtype):
     # The batches of the cache have more numbers than those of the training.
-    teacher, runs = tiny_solver(processor, layers=4, hidden_size=24, seed=1).to(dtype), []
+    teacher = tiny_solver(processor, layers=4, hidden_size=24, seed=1).to(dtype)
+    runs = []
     for cached in (False, True):
         trainer = solvers(teacher=teacher, cache_teacher_outputs=cached, per_device_train_batch_size=1, max_steps=3)
         trainer.train()

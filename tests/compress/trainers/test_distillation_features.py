@@ -66,7 +66,8 @@ ONE_STEP = {
 
 @pytest.mark.parametrize("name", KNOWLEDGE)
 def test_each_knowledge_type_trains_student_and_projections(solvers, processor, name):
-    student, teacher = tiny_solver(processor), tiny_solver(processor, layers=4, hidden_size=24, seed=1)
+    student = tiny_solver(processor)
+    teacher = tiny_solver(processor, layers=4, hidden_size=24, seed=1)
     trainer = solvers(eager(student), eager(teacher), hidden_loss=name, max_steps=2, warmup_steps=0)
     before = copy_of(student), copy_of(teacher), copy_of(trainer.projections.module)
     trainer.train()
@@ -95,7 +96,8 @@ def test_attention_of_mapped_layers_is_compared(solvers, processor):
 def test_nst_compares_one_layer_and_fsp_the_flow_between_mapped_layers(solvers, processor):
     models = tiny_solver(processor), tiny_solver(processor, layers=4, seed=1)
     entry, ours, theirs, mask = one_step(solvers(*map(copy.deepcopy, models), hidden_loss="nst", **ONE_STEP))
-    ours, theirs = ours.hidden_states, theirs.hidden_states
+    ours = ours.hidden_states
+    theirs = theirs.hidden_states
     for s, t in ((1, 2), (2, 4)):
         expected = NSTLoss()(ours[s], theirs[t], mask).item()
         assert entry[f"loss_hidden_{s}"] == pytest.approx(expected, rel=1e-4)
@@ -115,7 +117,8 @@ def test_nst_compares_one_layer_and_fsp_the_flow_between_mapped_layers(solvers, 
 def test_accumulation_changes_nothing(others, name):
     runs = []
     for size, steps in ((8, 1), (4, 2)):
-        student, teacher = tiny_classifier(), tiny_classifier(1, hidden_size=24, num_hidden_layers=4)
+        student = tiny_classifier()
+        teacher = tiny_classifier(1, hidden_size=24, num_hidden_layers=4)
         fields = {"per_device_train_batch_size": size, "gradient_accumulation_steps": steps}
         trainer = others(eager(student), eager(teacher), hidden_loss=name, **fields)
         trainer.train()

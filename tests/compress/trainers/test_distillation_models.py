@@ -37,7 +37,8 @@ from tests.tiny import (
 def test_classifiers(others):
     trainer = others(warmup_steps=0, eval_strategy="epoch", num_train_epochs=2)
     assert trainer.args.metric_for_best_model is None
-    teacher, student = copy_of(trainer.teacher_model), copy_of(trainer.model)
+    teacher = copy_of(trainer.teacher_model)
+    student = copy_of(trainer.model)
     trainer.train()
     # Keys' biases shift all scores of a softmax alike: their gradient is zero but for rounding.
     for name, value in trainer.model.named_parameters():
@@ -82,7 +83,8 @@ def test_classifiers_with_metrics_and_best_checkpoint(others):
 
 
 def test_predictions_stand_in_the_order_of_the_rows(others):
-    trainer, rows = others(), tiny_classifier_rows(16)
+    trainer = others()
+    rows = tiny_classifier_rows(16)
     with torch.no_grad():
         expected = trainer.model.eval()(**pad(rows)).logits
     torch.testing.assert_close(torch.tensor(trainer.predict(rows).predictions), expected)
@@ -115,11 +117,13 @@ def test_training_rows_without_labels_and_evaluation_rows_with_labels(others):
 
 @pytest.mark.parametrize("loss", ["kd", "dkd"])
 def test_rows_with_the_label_minus_100_have_no_hard_label(others, loss):
-    rows, fields = tiny_classifier_rows(8), {"prediction_loss": loss, "max_steps": 1, "logging_steps": 1}
+    rows = tiny_classifier_rows(8)
+    fields = {"prediction_loss": loss, "max_steps": 1, "logging_steps": 1}
     for row in rows[:2]:
         row["labels"] = -100
     # A teacher that is sure of its answers, so that the loss is large compared with the rounding of fp32.
-    teacher, runs = tiny_classifier(seed=1), []
+    teacher = tiny_classifier(seed=1)
+    runs = []
     teacher.classifier.weight.data *= 50
     for given in (rows, rows[2:] if loss == "dkd" else rows):
         steps = {"per_device_train_batch_size": 1, "gradient_accumulation_steps": 8} if given is rows else {}
@@ -194,7 +198,8 @@ class Recurrent(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.embedding, self.layer = nn.Embedding(40, 16), nn.GRU(16, 16, batch_first=True)
+        self.embedding = nn.Embedding(40, 16)
+        self.layer = nn.GRU(16, 16, batch_first=True)
         self.classifier = nn.Linear(16, 3)
 
     def forward(self, input_ids, labels=None):
@@ -213,7 +218,8 @@ def test_modules_of_torch(others, cached):
 
 def test_encoders_without_predictions_learn_layers(others):
     rows = [{name: value for name, value in row.items() if name != "labels"} for row in tiny_classifier_rows()]
-    student, teacher = tiny_classifier(seed=0).base_model, tiny_classifier(seed=1, num_hidden_layers=4).base_model
+    student = tiny_classifier(seed=0).base_model
+    teacher = tiny_classifier(seed=1, num_hidden_layers=4).base_model
     with pytest.raises(ValueError, match="logits.*`prediction_weight=0`"):
         others(student, teacher, rows, rows, max_steps=1).train()
     with pytest.raises(ValueError, match="labels.*`prediction_weight=0`"):
@@ -264,7 +270,8 @@ class Images(torch.utils.data.Dataset):
 @pytest.mark.parametrize("cached", [False, True])
 @pytest.mark.parametrize("processing", [None, ViTImageProcessorPil()])
 def test_images_are_not_grouped_by_length(distillation_config, processing, cached):
-    teacher, orders = image_classifier(1, hidden_size=24, num_hidden_layers=4), []
+    teacher = image_classifier(1, hidden_size=24, num_hidden_layers=4)
+    orders = []
     for strategy in ("group_by_length", "random"):
         trainer = DistillationTrainer(
             image_classifier(0),

@@ -20,7 +20,8 @@ PROJECTIONS = "distillation_projections"
 
 def test_student_and_projections_change_and_the_teacher_does_not(solvers):
     trainer = solvers(warmup_steps=0)
-    teacher, student = copy_of(trainer.teacher_model), copy_of(trainer.model)
+    teacher = copy_of(trainer.teacher_model)
+    student = copy_of(trainer.model)
     projections = copy_of(trainer.projections.module)
     trainer.train()
     for name, value in trainer.model.state_dict().items():
@@ -150,7 +151,8 @@ def test_parts_are_those_of_the_formula(solvers, processor):
 
     columns = [processor.encode([problem], with_labels=True) for problem in tiny_problems()]
     batch = MwpCollator(processor)([{name: values[0] for name, values in each.items()} for each in columns])
-    student, teacher = tiny_solver(processor), trainer.teacher_model
+    student = tiny_solver(processor)
+    teacher = trainer.teacher_model
     with torch.no_grad():
         ours = student(**batch, output_hidden_states=True)
         theirs = teacher(**batch, output_hidden_states=True)
@@ -203,7 +205,8 @@ def test_logged_parts_are_means_over_steps_and_accumulated_batches(solvers):
 
 @pytest.mark.parametrize("kind", ["solvers", "others"])
 def test_accumulation_changes_nothing(kind, request):
-    make, runs = request.getfixturevalue(kind), []
+    make = request.getfixturevalue(kind)
+    runs = []
     for size, steps in ((8, 1), (4, 2)):
         trainer = make(per_device_train_batch_size=size, gradient_accumulation_steps=steps, num_train_epochs=2)
         trainer.train()

@@ -63,7 +63,9 @@ def test_the_loss_is_a_mean_over_labels(tmp_path, size, unlabelled):
 
 
 def test_the_loss_of_generated_texts_is_a_mean_over_labels(tmp_path):
-    model, tokenizer, losses = tiny_seq2seq(), tiny_tokenizer(), []
+    model = tiny_seq2seq()
+    tokenizer = tiny_tokenizer()
+    losses = []
     for size in (1, 3, 8):
         fields = COMMON | {"per_device_eval_batch_size": size, "max_decode_length": 4}
         keywords = {"eval_dataset": tiny_pairs(8), "processing_class": tokenizer}
@@ -88,7 +90,8 @@ def test_rows_of_a_classifier_without_a_label_do_not_count(tmp_path):
     rows = tiny_classifier_rows(6)
     for row in rows[2:5]:
         row["labels"] = -100
-    model, losses = tiny_classifier(initializer_range=0.5), []
+    model = tiny_classifier(initializer_range=0.5)
+    losses = []
     for size in (1, 2, 6):
         args = BaseConfig(str(tmp_path), **COMMON, per_device_eval_batch_size=size)
         losses.append(BaseTrainer(model, args, pad, rows, rows).evaluate()["eval_loss"])

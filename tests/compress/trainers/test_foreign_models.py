@@ -52,9 +52,11 @@ def test_wrapped_causal_language_models_are_refused(make, wrapper):
 @pytest.mark.parametrize("wrapper", ["own", "compile"])
 @torch.compiler.set_stance("force_eager")
 def test_a_wrapped_classifier_learns_as_without_its_wrapper(make, wrapper):
-    rows, logs = tiny_classifier_rows(8), []
+    rows = tiny_classifier_rows(8)
+    logs = []
     for wrap in (WRAPPERS["none"], WRAPPERS[wrapper]):
-        student, teacher = wrap(tiny_classifier()), wrap(tiny_classifier(1, hidden_size=24))
+        student = wrap(tiny_classifier())
+        teacher = wrap(tiny_classifier(1, hidden_size=24))
         trainer = make(student, teacher, [SoftLabels(), HardLabels(), HiddenStates()], rows, pad)
         trainer.train()
         logs.append(training_logs(trainer)[0]["loss"])
@@ -68,7 +70,8 @@ def test_a_wrapped_solver_is_a_solver(tmp_path):
     keywords = {"processing_class": processor, "train_dataset": tiny_rows(8), "eval_dataset": tiny_rows(4)}
     found = []
     for wrap in (WRAPPERS["none"], WRAPPERS["own"], WRAPPERS["compile"]):
-        student, teacher = wrap(tiny_solver(processor)), wrap(tiny_solver(processor, seed=1))
+        student = wrap(tiny_solver(processor))
+        teacher = wrap(tiny_solver(processor, seed=1))
         trainer = DistillationTrainer(model=student, teacher_model=teacher, args=args, **keywords)
         found.append(trainer.evaluate())
     for metrics in found[1:]:
@@ -97,7 +100,9 @@ def images(count):
 
 
 def test_pixels_of_images_are_compared_over_classes(make):
-    student, teacher, rows = segformer(8, 0), segformer(16, 1).eval(), images(4)
+    student = segformer(8, 0)
+    teacher = segformer(16, 1).eval()
+    rows = images(4)
     # Batch norm of the student uses the statistics of the batch.
     with torch.no_grad():
         pixels = collate(rows)["pixel_values"]
@@ -167,9 +172,11 @@ def test_layerdrop_in_the_config_is_turned_off(make):
 
 @pytest.mark.parametrize("cached", [False, True])
 def test_models_that_return_tuples(make, cached):
-    logs, metrics = [], []
+    logs = []
+    metrics = []
     for return_dict in (True, False):
-        student, teacher = tiny_classifier(), tiny_classifier(1, hidden_size=24)
+        student = tiny_classifier()
+        teacher = tiny_classifier(1, hidden_size=24)
         student.config.return_dict = teacher.config.return_dict = return_dict
         objectives = [SoftLabels(), HardLabels(), HiddenStates()]
         rows = tiny_classifier_rows(8)

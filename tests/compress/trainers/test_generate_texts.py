@@ -10,7 +10,8 @@ from tests.tiny_seq2seq import KINDS, tiny_seq2seq
 def test_log_probabilities_are_those_of_the_generated_tokens(kind):
     # The first input of the decoder is neither the start nor the end of a text, as the language code of mBART.
     # The tokenizer, as that of a BERT, has no end token; the model has.
-    model, tokenizer = tiny_seq2seq(kind, decoder_start_token_id=7), tiny_tokenizer()
+    model = tiny_seq2seq(kind, decoder_start_token_id=7)
+    tokenizer = tiny_tokenizer()
     texts = [row["text"] for row in tiny_rows(3)]
     for text, (found,) in zip(texts, generate_texts(model, tokenizer, texts, max_length=8), strict=True):
         given = tokenizer(text, return_tensors="pt")
@@ -25,7 +26,8 @@ def test_log_probabilities_are_those_of_the_generated_tokens(kind):
 
 @pytest.mark.parametrize("own", [None, 20])
 def test_texts_are_not_longer_than_the_positions(own):
-    model, tokenizer = tiny_seq2seq(max_position_embeddings=12), tiny_tokenizer()
+    model = tiny_seq2seq(max_position_embeddings=12)
+    tokenizer = tiny_tokenizer()
     model.generation_config.update(eos_token_id=None, max_new_tokens=own)
     ((found,),) = generate_texts(model, tokenizer, ["小明有4个苹果"], max_length=50)
     assert found.num_tokens == 11 and model.generation_config.max_new_tokens == own
@@ -33,7 +35,8 @@ def test_texts_are_not_longer_than_the_positions(own):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_padding_is_on_the_right(kind):
-    model, tokenizer = tiny_seq2seq(kind), tiny_tokenizer()
+    model = tiny_seq2seq(kind)
+    tokenizer = tiny_tokenizer()
     texts = [row["text"] for row in tiny_rows(3)]
     found = []
     for side in ("right", "left"):

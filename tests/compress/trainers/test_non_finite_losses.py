@@ -85,7 +85,8 @@ def break_token(model, token=10):
 @pytest.mark.parametrize("cached", [False, True])
 @pytest.mark.parametrize("logits_alone", [False, True])
 def test_a_broken_teacher_is_refused_before_it_teaches(others, cached, logits_alone):
-    teacher, fields = tiny_classifier(seed=1, num_hidden_layers=4), {"cache_teacher_outputs": cached}
+    teacher = tiny_classifier(seed=1, num_hidden_layers=4)
+    fields = {"cache_teacher_outputs": cached}
     if logits_alone:
         teacher.classifier.weight.data[0, 0] = math.nan
         fields |= {"hidden_loss": None, "embedding_weight": 0.0}
@@ -101,7 +102,8 @@ def test_a_broken_student_is_refused_before_it_learns(others):
 
 
 def test_both_models_may_be_broken(solvers, processor):
-    teacher, student = tiny_solver(processor, layers=4), tiny_solver(processor)
+    teacher = tiny_solver(processor, layers=4)
+    student = tiny_solver(processor)
     for model in (teacher, student):
         break_token(model.encoder, processor.tokenizer.cls_token_id)
     with pytest.raises(ValueError, match="teacher.*student.*NaN"):
@@ -139,7 +141,8 @@ def test_an_evaluation_does_not_come_first(processor, tmp_path):
 
 
 def test_other_models_with_accumulated_batches(tmp_path):
-    rows, model = late_rows(), break_token(tiny_classifier())
+    rows = late_rows()
+    model = break_token(tiny_classifier())
     args = arguments(tmp_path, BaseConfig, max_steps=2, gradient_accumulation_steps=2)
     args.train_sampling_strategy = "sequential"
     with pytest.raises(ValueError, match=r"`loss` .* step 2\b"):

@@ -86,7 +86,8 @@ def test_the_first_pass_sees_the_dropout_of_the_second(tmp_path, monkeypatch):
 
     monkeypatch.setattr(HiddenStates, "statistics", note)
     make(tmp_path, 4, 2, dropout=0.2, max_steps=1).train()
-    first, second = seen[:4], seen[4:]
+    first = seen[:4]
+    second = seen[4:]
     assert [name for name, _ in first] == [name for name, _ in second] and len(second) == 4
     for (_, ours), (_, theirs) in zip(first, second, strict=True):
         assert torch.equal(ours, theirs)

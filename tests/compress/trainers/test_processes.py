@@ -81,7 +81,8 @@ def test_two_processes_train_and_evaluate_as_one(tmp_path):
         alone = {**run, "output_dir": f"{run['output_dir']}-alone", "args": {**run["args"], "ddp_backend": None}}
         alone["args"] |= {"per_device_train_batch_size": 8, "per_device_eval_batch_size": 8}
         expected = train(alone)
-        ours, theirs = losses(got), losses(expected)
+        ours = losses(got)
+        theirs = losses(expected)
         assert len(ours) == len(theirs) == 8
         # Losses of an untrained judge are sums of dozens of large ones, and Adam divides rounding by small gradients.
         judges = "decoder" in run
@@ -123,7 +124,8 @@ def cached_numbers(folder):
 
 
 def test_resuming_after_kill_while_the_cache_is_written_is_bitwise_exact(tmp_path):
-    whole, broken = cached_run(tmp_path / "whole"), cached_run(tmp_path / "broken")
+    whole = cached_run(tmp_path / "whole")
+    broken = cached_run(tmp_path / "broken")
     expected = train(whole)
     # Several batches of four rows are a file: those of the last one are lost.
     killed = launch(train, [{**broken, "kill_at_cached": 20}])

@@ -95,7 +95,8 @@ def test_the_loss_is_that_of_equations_6_and_7(tmp_path):
     ],
 )
 def test_the_weight_of_layers_is_divided_among_the_parts_of_any_loss(hidden_loss, parts, tmp_path):
-    trainers, fields = [], {"ratios": [0.25], "max_steps": 2, "soft_label_weight": 0.6, "hidden_loss": hidden_loss}
+    trainers = []
+    fields = {"ratios": [0.25], "max_steps": 2, "soft_label_weight": 0.6, "hidden_loss": hidden_loss}
     of_classifier(tmp_path, fields=fields, on_trainer=lambda trainer, _: trainers.append(trainer))
     found = [each.parts for each in trainers[0].objectives if isinstance(each, LayerObjective)]
     assert {name: weight for each in found for name, weight in each.items()} == pytest.approx(parts)
@@ -163,7 +164,8 @@ def test_stops_when_small_enough_or_too_bad(tmp_path):
 
 @pytest.mark.parametrize("make", [tiny_solver, tiny_athena_solver])
 def test_a_solver(make, tmp_path):
-    processor, rows = tiny_processor(), tiny_rows(8)
+    processor = tiny_processor()
+    rows = tiny_rows(8)
     generations = recursive_distillation(
         make(processor), arguments(tmp_path, ratios=[0.25]), rows, rows[:4], processor
     )
@@ -173,7 +175,8 @@ def test_a_solver(make, tmp_path):
 
 
 def test_a_sequence_to_sequence_model_without_a_collator(tmp_path):
-    args, rows = arguments(tmp_path, ratios=[0.25]), tiny_pairs(10)
+    args = arguments(tmp_path, ratios=[0.25])
+    rows = tiny_pairs(10)
     (generation,) = recursive_distillation(tiny_seq2seq(), args, rows[:8], rows[8:], tiny_tokenizer())
     assert sum(generation.heads) == 9 and "eval_loss" in generation.metrics["eval"]
 

@@ -33,7 +33,8 @@ def make(tmp_path):
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_kind_learns_saves_and_loads(make, kind, tmp_path):
     trainer = make(kind)
-    teacher, student = copy_of(trainer.teacher_model), copy_of(trainer.model)
+    teacher = copy_of(trainer.teacher_model)
+    student = copy_of(trainer.model)
     trainer.train()
     logs = training_logs(trainer)[0]
     hidden = [f"loss_{stack}hidden_{layer}" for stack, last in (("", 2), ("decoder_", 1)) for layer in range(last + 1)]
@@ -105,13 +106,15 @@ def test_one_map_for_both_stacks(make):
 
 def authors_cka(student, teacher, mask):
     s, t = (states[mask].double() for states in (student, teacher))
-    s, t = s - s.mean(0), t - t.mean(0)
+    s = s - s.mean(0)
+    t = t - t.mean(0)
     norms = [torch.norm(a.T @ b) for a, b in ((s, t), (s, s), (t, t))]
     return (1 - norms[0] / torch.sqrt((norms[1] + 1e-8) * (norms[2] + 1e-8))).item()
 
 
 def test_the_authors_fourteen_terms(make):
-    student, teacher = tiny_seq2seq("bart", 16, 6, 6), tiny_seq2seq("bart", 24, 12, 12, seed=1)
+    student = tiny_seq2seq("bart", 16, 6, 6)
+    teacher = tiny_seq2seq("bart", 24, 12, 12, seed=1)
     fields = {"decoder_mask": "shifted", "per_device_train_batch_size": 8, "train_sampling_strategy": "sequential"}
     trainer = make(student=student, teacher=teacher, **fields)
     batch = next(iter(trainer.get_train_dataloader()))
@@ -167,7 +170,8 @@ def test_a_collator_without_the_model(make):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_rows_without_a_label_have_no_part_in_the_loss(make, kind):
-    rows, logs = tiny_pairs(3), []
+    rows = tiny_pairs(3)
+    logs = []
     for extra in ([], [{**tiny_pairs(4)[3], "labels": labels} for labels in ([-100, -100], [])]):
         fields = {"hidden_loss": "none", "max_steps": 1, "train_sampling_strategy": "sequential"}
         keywords = {"train_dataset": rows + extra, "eval_dataset": None}
@@ -195,7 +199,8 @@ def test_layers_that_are_nan_are_named(make):
 
 
 def test_beams_and_lengths_reach_generate(make, monkeypatch):
-    trainer, seen = make(num_beams=3, max_decode_length=6), []
+    trainer = make(num_beams=3, max_decode_length=6)
+    seen = []
     generate = trainer.model.generate
     monkeypatch.setattr(trainer.model, "generate", lambda **inputs: seen.append(inputs) or generate(**inputs))
     trainer.evaluate()
@@ -208,9 +213,11 @@ def test_beams_and_lengths_reach_generate(make, monkeypatch):
 
 def test_arguments_come_before_the_generation_config(make, monkeypatch):
     """`generate` prefers `max_new_tokens` of the config, and would draw texts at random."""
-    student, seen = tiny_seq2seq(decoder_layers=1), []
+    student = tiny_seq2seq(decoder_layers=1)
+    seen = []
     student.generation_config.update(max_new_tokens=12, do_sample=True, temperature=9.0, eos_token_id=None)
-    own, generate = student.generation_config.to_dict(), student.generate
+    own = student.generation_config.to_dict()
+    generate = student.generate
     trainer = make(student=student, max_decode_length=6)
     monkeypatch.setattr(student, "generate", lambda **inputs: seen.append(generate(**inputs)) or seen[-1])
     trainer.evaluate()

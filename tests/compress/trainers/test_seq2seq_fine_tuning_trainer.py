@@ -69,7 +69,8 @@ def test_only_weights_that_are_nowhere_in_the_checkpoint_are_missing(tmp_path, k
     trainer = train(tmp_path, kind, num_train_epochs=1, **fields)
     assert "missing keys" not in caplog.text
     path = Path(trainer.state.best_model_checkpoint, "model.safetensors")
-    weights, name = load_file(path), "model.encoder.layers.0.fc1.weight"
+    weights = load_file(path)
+    name = "model.encoder.layers.0.fc1.weight"
     save_file({key: value for key, value in weights.items() if key != name}, path, {"format": "pt"})
     trainer._load_best_model()
     assert f"missing keys in the checkpoint model loaded: [{name!r}]" in caplog.text

@@ -78,7 +78,8 @@ def test_another_tokenizer_says_the_same_of_the_same_texts(solvers, processor, o
 
 def test_numbers_that_the_student_cannot_see_are_forbidden(solvers, processor, other):
     short = MwpProcessor(tiny_tokenizer(), processor.vocabulary, max_length=20)
-    student, teacher = tiny_solver(processor), in_other_tokens(tiny_solver(processor, seed=1), processor, other)
+    student = tiny_solver(processor)
+    teacher = in_other_tokens(tiny_solver(processor, seed=1), processor, other)
     # The third number of a problem lies beyond the student's tokens, and its equation does not need it.
     rows = [row | {"text": row["text"][:-1] + "，路上用了7天？"} for row in tiny_rows(8)[:4]]
     assert short.encode(rows)["number_positions"] != processor.encode(rows)["number_positions"]
@@ -87,7 +88,8 @@ def test_numbers_that_the_student_cannot_see_are_forbidden(solvers, processor, o
 
 
 def test_teachers_that_do_not_fit(solvers, others, processor, other):
-    fits, vocabulary = tiny_solver(processor, seed=1), OutputVocabulary(constants=("2",))
+    fits = tiny_solver(processor, seed=1)
+    vocabulary = OutputVocabulary(constants=("2",))
     strange = tiny_solver(MwpProcessor(tiny_tokenizer(), vocabulary))
     own = in_other_tokens(fits, processor, other)
     with pytest.raises(ValueError, match="Teacher 2 of 2: .*constants.*'1'.*'2'"):

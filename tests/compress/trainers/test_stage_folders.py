@@ -47,7 +47,8 @@ def test_rows_of_one_part_are_not_those_of_another():
 
 
 def test_filled_with_something_else_it_is_refused(tmp_path):
-    one_process, calls = SimpleNamespace(distributed_state=None), []
+    one_process = SimpleNamespace(distributed_state=None)
+    calls = []
     folder = FinishedFolder(tmp_path / "trial", "abc")
     for _ in range(2):
         fill_together(folder, lambda: calls.append(1), one_process)
@@ -58,7 +59,8 @@ def test_filled_with_something_else_it_is_refused(tmp_path):
 
 
 def test_checkpoints_go_only_after_the_work_is_recorded(tmp_path, monkeypatch):
-    one_process, found = SimpleNamespace(distributed_state=None), []
+    one_process = SimpleNamespace(distributed_state=None)
+    found = []
     folder = FinishedFolder(tmp_path / "trial", "abc")
     remove = stage_folders.remove_checkpoints
 

@@ -188,7 +188,8 @@ def test_each_sparse_teacher_has_a_cache_of_its_own(whole, tmp_path, monkeypatch
 
 
 def test_single_weights_in_place_of_heads_and_neurons(whole, tmp_path):
-    trained, fields = [], {"unstructured": True, "sparsities": [0.5], "stages_dir": str(whole[0].stages_dir)}
+    trained = []
+    fields = {"unstructured": True, "sparsities": [0.5], "stages_dir": str(whole[0].stages_dir)}
     trainer = of_classifier(tmp_path, fields, on_trainer=lambda trainer, sparsity: trained.append(sparsity))
     student = trainer.train()
     # The trial student is the one of heads and neurons.
@@ -247,7 +248,8 @@ def test_teachers_of_other_types(name, tmp_path):
 
 @pytest.mark.parametrize("make", [tiny_solver, tiny_athena_solver])
 def test_a_solver(make, tmp_path):
-    processor, rows = tiny_processor(), tiny_rows(10)
+    processor = tiny_processor()
+    rows = tiny_rows(10)
     teacher = make(processor, layers=2)
     trainer = StarkTrainer(
         cut_student(teacher, 1), teacher, arguments(tmp_path, sparsities=[0.5]), None, rows[:8], rows[8:], processor
@@ -260,7 +262,9 @@ def test_a_solver(make, tmp_path):
 
 
 def test_a_sequence_to_sequence_model_without_a_collator(tmp_path):
-    teacher, student, rows = tiny_seq2seq(seed=1), tiny_seq2seq(encoder_layers=1, decoder_layers=1), tiny_pairs(10)
+    teacher = tiny_seq2seq(seed=1)
+    student = tiny_seq2seq(encoder_layers=1, decoder_layers=1)
+    rows = tiny_pairs(10)
     trainer = StarkTrainer(
         student, teacher, arguments(tmp_path, sparsities=[0.5]), None, rows[:8], rows[8:], tiny_tokenizer()
     )
@@ -271,7 +275,8 @@ def test_a_sequence_to_sequence_model_without_a_collator(tmp_path):
 
 def test_split_weights_are_not_scored(tmp_path, monkeypatch):
     monkeypatch.setattr("hf_mwp.compress.trainers.stark_trainer.shards_weights", lambda args: True)
-    processor, rows = tiny_processor(), tiny_rows(10)
+    processor = tiny_processor()
+    rows = tiny_rows(10)
     teacher = tiny_solver(processor, layers=2)
     trainer = StarkTrainer(cut_student(teacher, 1), teacher, arguments(tmp_path), None, rows[:8], rows[8:], processor)
     with pytest.raises(ValueError, match="FSDP.*DDP"):
@@ -339,7 +344,8 @@ def test_what_cannot_be_is_refused_before_any_training(fields, changes, message,
 
 
 def test_a_solver_is_scored_on_problems_with_equations(tmp_path):
-    processor, rows = tiny_processor(), tiny_rows(10)
+    processor = tiny_processor()
+    rows = tiny_rows(10)
     teacher = tiny_solver(processor, layers=2)
     answers = [row | {"equation": ""} for row in rows[8:]]
     models = cut_student(teacher, 1), teacher

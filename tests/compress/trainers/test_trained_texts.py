@@ -34,7 +34,8 @@ def test_a_solver(processor, tmp_path, make_rows):
 
 
 def test_a_student_with_its_teacher_and_what_is_mixed_in(solvers, processor, tmp_path):
-    teacher, pretrained = tiny_solver(processor, layers=4, hidden_size=24), tiny_solver(processor)
+    teacher = tiny_solver(processor, layers=4, hidden_size=24)
+    pretrained = tiny_solver(processor)
     teacher.training_texts = TrainingTexts.from_texts(["求面积"], ["teacher's"])
     pretrained.training_texts = TrainingTexts.from_texts(["求周长"], ["mixed in"])
     trainer = solvers(teacher=teacher, keywords={"callbacks": [ParameterMixingCallback(pretrained)]}, max_steps=1)
@@ -55,7 +56,8 @@ def test_models_that_are_no_solvers_note_nothing(others, tmp_path):
 def test_streams_are_not_read_to_their_end(others):
     from datasets import Dataset, IterableDataset
 
-    rows, read = [{**row, "text": str(number)} for number, row in enumerate(tiny_classifier_rows() * 20)], []
+    rows = [{**row, "text": str(number)} for number, row in enumerate(tiny_classifier_rows() * 20)]
+    read = []
 
     def stream():
         for row in rows:
@@ -68,7 +70,8 @@ def test_streams_are_not_read_to_their_end(others):
 
 
 def test_pretraining_notes_what_it_does_not_hold_out(tmp_path):
-    pairs, reads = tiny_pairs(40), text_processor()
+    pairs = tiny_pairs(40)
+    reads = text_processor()
     config = PreTrainingConfig(
         output_dir=str(tmp_path),
         use_cpu=True,

@@ -96,8 +96,10 @@ def test_python_passes_the_number_of_beams(config_class, tmp_path):
 
 
 def test_arguments_by_position(tmp_path):
-    rows, args = tiny_classifier_rows(4), DistillationConfig(str(tmp_path), **COMMON)
-    student, teacher = tiny_classifier(), tiny_classifier(1)
+    rows = tiny_classifier_rows(4)
+    args = DistillationConfig(str(tmp_path), **COMMON)
+    student = tiny_classifier()
+    teacher = tiny_classifier(1)
     trainers = [
         DistillationTrainer(student, args, pad, rows, rows[:2], teacher_model=teacher),
         DistillationTrainer(student, teacher, args, pad, rows, rows[:2]),
@@ -110,7 +112,9 @@ def test_arguments_by_position(tmp_path):
 
 
 def test_arguments_of_sequence_to_sequence_trainers_by_position(tmp_path):
-    student, teacher, rows = tiny_seq2seq(), tiny_seq2seq(seed=1), tiny_pairs(4)
+    student = tiny_seq2seq()
+    teacher = tiny_seq2seq(seed=1)
+    rows = tiny_pairs(4)
     args = Seq2SeqDistillationConfig(str(tmp_path), **COMMON)
     keywords = {"processing_class": tiny_tokenizer()}
     for trainer in (
@@ -142,7 +146,8 @@ def test_careless_arguments_are_named(name, tmp_path):
 
 
 def test_too_many_or_repeated_arguments_are_named(tmp_path):
-    args, student = DistillationConfig(str(tmp_path), **COMMON), tiny_classifier()
+    args = DistillationConfig(str(tmp_path), **COMMON)
+    student = tiny_classifier()
     with pytest.raises(TypeError, match="`args` is passed twice"):
         DistillationTrainer(student, args, args=args, teacher_model=tiny_classifier(1))
     with pytest.raises(TypeError, match="`teacher_model` is passed twice"):
