@@ -251,13 +251,13 @@ class Reproduction:
             recipe = self._recipe_of(column, arm.name, run.seed)
             stage, own = recipe.stages[self._stage_of(column, recipe)], column.resolved(recipe.variables)
             if stage.is_done:
-                metrics = {**stage.finished.metrics, "stage_seconds": stage.finished.record["seconds"]}
+                metrics = {**stage.job.metrics, "stage_seconds": stage.job.record["seconds"]}
                 for name, found in own.read(metrics).items():
                     getattr(run, name)[column.name] = found
         for stage in self.stages(arm.name, run.seed):
             if stage.is_done:
                 record = {"stage": stage.name, "folder": stage.folder.name, "fingerprint": stage.fingerprint}
-                run.stages.append({**record, "seconds": stage.finished.record["seconds"]})
+                run.stages.append({**record, "seconds": stage.job.record["seconds"]})
         run.seconds = round(sum(stage["seconds"] for stage in run.stages), 1)
         run.teacher = "; ".join(dict.fromkeys(filter(None, self._teachers(arm, run.seed))))
 

@@ -16,7 +16,7 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from hf_mwp.utils.finished_folder import digest_of
+from hf_mwp.utils.job import digest_of
 
 
 # Config fields that do not change what a model computes.

@@ -13,7 +13,7 @@ from hf_mwp.compress.distillation.objectives import HiddenStates
 from hf_mwp.compress.losses import CKALoss
 from hf_mwp.compress.models.fingerprints import describe, hash_model, hash_processing, row_key
 from hf_mwp.solver.batches.mwp_collator import MwpCollator
-from hf_mwp.utils.finished_folder import digest_of
+from hf_mwp.utils.job import digest_of
 from tests.tiny import tiny_classifier, tiny_processor, tiny_solver, tiny_tokenizer
 
 
