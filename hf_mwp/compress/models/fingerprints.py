@@ -1,12 +1,10 @@
 """Fingerprints of models, processors and rows, and of collators, objectives and scores."""
 
-import ast
 import functools
 import hashlib
 import inspect
 import json
 import sys
-import textwrap
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
@@ -21,7 +19,6 @@ from hf_mwp.utils.job import digest_of
 
 # Config fields that do not change what a model computes.
 IRRELEVANT = {"_name_or_path", "transformers_version", "architectures", "dtype", "torch_dtype", "use_cache"}
-DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 DEPTH = 4  # maximum depth of nested objects
 
 
@@ -72,7 +69,7 @@ def tokenizer_settings(tokenizer: PreTrainedTokenizerBase) -> dict[str, Any]:
 
 def describe(value: Any, depth: int = DEPTH) -> Any:
     """Return a description of what an object (collator, objective, score) computes, the same in every process: the
-    name of its class or function, the source of the module that defines it, and its settings or enclosed variables."""
+    name of its class or function, the version of its package, and its settings or enclosed variables."""
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, list | tuple):
@@ -93,25 +90,26 @@ def describe(value: Any, depth: int = DEPTH) -> Any:
         # Describe only the own settings of an enclosed object: a trainer, for example, refers to everything.
         held = [getattr(value, "__defaults__", None), getattr(value, "__kwdefaults__", None)]
         held += [_cell_content(cell) for cell in getattr(value, "__closure__", None) or ()]
-        return [_name(value), _source(value), [describe(each, min(depth - 1, 1)) for each in held if depth]]
+        return [_name(value), _version(value), [describe(each, min(depth - 1, 1)) for each in held if depth]]
     kind = type(value)
     if hasattr(getattr(value, "tokenizer", value), "get_vocab"):
-        return [hash_processing(value), _source(kind)]
+        return [hash_processing(value), _version(kind)]
     if depth == 0 or isinstance(value, PreTrainedModel | torch.Generator):
         return _name(kind)
-    return [_name(kind), [_source(each) for each in kind.__mro__], _settings(value, depth - 1)]
+    return [_name(kind), [_version(each) for each in kind.__mro__], _settings(value, depth - 1)]
 
 
 @functools.cache
-def _source(definition: Any) -> str | None:
-    """Return a digest of the module's source (in a notebook, the definition's) without comments and docstrings."""
-    for place in (sys.modules.get(definition.__module__), definition):
-        with suppress(OSError, TypeError, SyntaxError):
-            tree = ast.parse(textwrap.dedent(inspect.getsource(place)))
-            for node in ast.walk(tree):
-                if isinstance(node, DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
-                    node.body[0] = ast.Pass()
-            return digest_of(ast.unparse(tree))
+def _version(definition: Any) -> str | None:
+    """Return the version of the package of a class or function. Outside packages, return its module's source (in a
+    notebook, the definition's), which has no version."""
+    module = sys.modules.get(definition.__module__)
+    package = sys.modules.get(str(definition.__module__).partition(".")[0])
+    if hasattr(package, "__version__"):
+        return str(package.__version__)
+    for source in (module, definition):
+        with suppress(OSError, TypeError):
+            return digest_of(inspect.getsource(source))
     return None
 
 
