@@ -33,7 +33,7 @@ from hf_mwp.commands.training import make_trainer, train_on_task
 from hf_mwp.compress.trainers.base_trainer import BaseTrainer
 from hf_mwp.solver.models.mwp_solver import MwpSolverOutput
 from hf_mwp.utils.files import write_json
-from hf_mwp.utils.finished_folder import FinishedFolder, digest_of
+from hf_mwp.utils.job import Job
 from hf_mwp.utils.option import affects_result, option, option_values, options_in
 from hf_mwp.utils.run_folder import describe_environment, plain
 
@@ -118,23 +118,23 @@ class Trainings:
         """Train the solver of a name unless it is trained, and load it."""
         known = options_in(*map(type, self.options), OutOfFoldConfig).values()
         values = option_values(*self.options, self.config)
-        digest = digest_of({each.name: plain(values[each.name]) for each in known if affects_result(each)})
-        folder = FinishedFolder.named(self.config.output_dir, name, digest)
-        config = replace(self.config, output_dir=str(folder.path), max_steps=max_steps)
+        depends_on = {each.name: plain(values[each.name]) for each in known if affects_result(each)}
+        job = Job.named(self.config.output_dir, name, depends_on)
+        config = replace(self.config, output_dir=str(job.path), max_steps=max_steps)
         teachers = {} if teacher is None else {"teacher_model": teacher}
 
         def run() -> None:
-            args = RunArguments(resume=folder.checkpoint is not None, overwrite=True, test=False)
+            args = RunArguments(resume=job.checkpoint is not None, overwrite=True, test=False)
 
             def make() -> tuple[BaseTrainer, dict[str, Any]]:
                 return make_trainer(task, config, *task.build_model(self.options[1]), **teachers), task.data_record()
 
             train_on_task(task, make, "train", name, (*self.options, args, config), self.console)
 
-        folder.fill(run)
-        self.accuracy[name] = folder.metrics["validation"]["reports"]["all problems"]["answer_accuracy"]
+        job.run(run)
+        self.accuracy[name] = job.metrics["validation"]["reports"]["all problems"]["answer_accuracy"]
         self.console.print(f"{name}: {100 * self.accuracy[name]:.1f} % of the validation problems")
-        return load_solver(folder.path)[0]
+        return load_solver(job.path)[0]
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -272,13 +272,13 @@ class Reproduction:
             recipe = self._recipe_of(column, arm.name, run.seed)
             stage = recipe.stages[self._stage_of(column, recipe)]
             if stage.is_done:
-                metrics = {**stage.finished.metrics, "stage_seconds": stage.finished.record["seconds"]}
+                metrics = {**stage.job.metrics, "stage_seconds": stage.job.record["seconds"]}
                 for name, value in column.resolved(recipe.variables).read(metrics).items():
                     getattr(run, name)[column.name] = value
         for stage in self.stages(arm.name, run.seed):
             if stage.is_done:
                 record = {"stage": stage.name, "folder": stage.folder.name, "fingerprint": stage.fingerprint}
-                run.stages.append({**record, "seconds": stage.finished.record["seconds"]})
+                run.stages.append({**record, "seconds": stage.job.record["seconds"]})
         run.seconds = round(sum(stage["seconds"] for stage in run.stages), 1)
         run.teacher = "; ".join(dict.fromkeys(filter(None, self._teachers(arm, run.seed))))
 

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from hf_mwp.compress.trainers.base_config import BaseConfig
-from hf_mwp.utils.files import content_digest
-from hf_mwp.utils.finished_folder import is_complete, last_complete_checkpoint, remove_checkpoints
+from hf_mwp.utils.checkpoints import is_complete, last_complete_checkpoint, remove_checkpoints
+from hf_mwp.utils.job import changed_values, describe_changes
 from hf_mwp.utils.option import WITHOUT_EFFECT, options_in
-from hf_mwp.utils.run_folder import CONFIG, START_OPTIONS, RunFolder, last_options, last_record
+from hf_mwp.utils.run_folder import CONFIG, RunFolder, last_options, last_record
 from hf_mwp.utils.usage_error import UsageError
 
 from .options.run_options import ResumeArguments, RunArguments
@@ -37,7 +37,8 @@ def begin_run(
         return None, {}
     run = Path(checkpoint).parent
     last_values = last_options(run)
-    changes = changed_options(last_values, folder.values)
+    changes = changed_values(last_values, folder.values)
+    changes.pop("output_dir", None)
     if last_values.get("save_only_model"):
         raise UsageError(f"{run} was trained with --save_only_model and cannot resume. Start over with --overwrite.")
     processes = last_record(run).get("machine", {}).get("world_size")
@@ -48,11 +49,12 @@ def begin_run(
     allowed = set(MAY_DIFFER)
     if length is not None:
         allowed |= set(LENGTHS)
-    refused = [f"{name}: {old!r} -> {new!r}" for name, (old, new) in changes.items() if name not in allowed]
+    refused = {name: values for name, values in changes.items() if name not in allowed}
     if refused:
         raise UsageError(
-            f"{run} was made with different options ({', '.join(refused)}), which --resume cannot change. Resume with "
-            f"the old options (--config {run / CONFIG}), or start over with --overwrite or another --output_dir."
+            f"{run} was made with different options ({describe_changes(refused)}), which --resume cannot change. "
+            f"Resume with the old options (--config {run / CONFIG}), "
+            "or start over with --overwrite or another --output_dir."
         )
     if length in changes:
         old, new = changes[length]
@@ -89,30 +91,6 @@ def _checkpoint(folder: RunFolder, config: BaseConfig, args: ResumeArguments) ->
         raise UsageError(f"{path} has checkpoints of an earlier run ({Path(last).name}). {remedy}.")
     folder.check_unused(args.overwrite)
     return checkpoint or None
-
-
-def changed_options(last_values: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
-    """Return the old and new values of options that differ between two runs. A moved file is not a difference."""
-    changes = {}
-    for name, value in values.items():
-        if name not in last_values or name in START_OPTIONS or name == "output_dir":
-            continue
-        if not _same(last_values[name], value):
-            changes[name] = (last_values[name], value)
-    return changes
-
-
-def _same(old: Any, new: Any) -> bool:
-    if isinstance(old, list) and isinstance(new, list):
-        return len(old) == len(new) and all(map(_same, old, new))
-    if old == new:
-        return True
-    is_file = isinstance(old, str) and isinstance(new, str) and new and os.path.exists(new)
-    if not is_file:
-        return False
-    if os.path.exists(old):
-        return os.path.samefile(old, new) or content_digest(old) == content_digest(new)
-    return Path(old).name == Path(new).name
 
 
 def _longer(last_values: Mapping[str, Any], changes: Mapping[str, tuple]) -> str | None:

@@ -73,7 +73,7 @@ def plan_table(recipe: Recipe, stages: Sequence[Stage]) -> Table:
         state = "to do"
         if stage.is_done:
             state = "done"
-        elif stage.finished.checkpoint:
+        elif stage.job.checkpoint:
             state = "begun"
         rows.append((stage.name, f"hf-mwp {stage.command}", ", ".join(stage.needs), stage.folder.name, state))
     headings = ("stage", "command", "builds on", "folder", "state")

@@ -17,7 +17,7 @@ import numpy as np
 from transformers.utils import logging
 
 from .files import write_atomically
-from .finished_folder import process_lock
+from .job import process_lock
 
 
 if TYPE_CHECKING:

@@ -4,8 +4,9 @@ import pytest
 from transformers import TrainingArguments
 
 from hf_mwp.commands.options.run_options import ResumeArguments
-from hf_mwp.commands.resuming import LENGTHS, MAY_DIFFER, begin_record, begin_run, changed_options
+from hf_mwp.commands.resuming import LENGTHS, MAY_DIFFER, begin_record, begin_run
 from hf_mwp.commands.terminal.console import CommandConsole
+from hf_mwp.utils.job import changed_values
 from hf_mwp.utils.option import WITHOUT_EFFECT
 from hf_mwp.utils.run_folder import RunFolder
 from hf_mwp.utils.usage_error import UsageError
@@ -134,17 +135,17 @@ def test_files_that_have_moved_are_the_same(tmp_path, moved):
     if moved == "gone":
         old = tmp_path / "c" / "data"
     before, now = ({"files": [str(path)]} for path in (old, new))
-    assert "files" not in changed_options(before, now)
+    assert "files" not in changed_values(before, now)
 
 
 def test_other_files_are_others(tmp_path):
     for name in ("a", "b"):
         (tmp_path / name).write_text(name)
     a, b, gone = (str(tmp_path / name) for name in ("a", "b", "c"))
-    assert changed_options({"x": a}, {"x": b}) == {"x": (a, b)}
-    assert changed_options({"x": gone}, {"x": b}) == {"x": (gone, b)}
-    assert changed_options({"x": [a]}, {"x": [a, b]}) == {"x": ([a], [a, b])}
-    assert changed_options({"hub_token": "1"}, {"hub_token": "2", "new": 1}) == {}
+    assert changed_values({"x": a}, {"x": b}) == {"x": (a, b)}
+    assert changed_values({"x": gone}, {"x": b}) == {"x": (gone, b)}
+    assert changed_values({"x": [a]}, {"x": [a, b]}) == {"x": ([a], [a, b])}
+    assert changed_values({"old": 1}, {"new": 1}) == {}
 
 
 def test_names_are_those_of_options():

@@ -2,7 +2,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from hf_mwp.utils.finished_folder import (
+from hf_mwp.utils.checkpoints import (
     announce_files,
     invalidate_checkpoint,
     is_complete,

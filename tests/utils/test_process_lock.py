@@ -4,7 +4,7 @@ import time
 
 from transformers.utils import logging
 
-from hf_mwp.utils.finished_folder import process_lock
+from hf_mwp.utils.job import process_lock
 
 
 def hold(path, pipe):

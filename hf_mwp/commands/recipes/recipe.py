@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any, Self
 
 from hf_mwp.commands.options.stages import options_of
-from hf_mwp.utils.finished_folder import FinishedFolder
+from hf_mwp.utils.job import Job
 from hf_mwp.utils.option import affects_result
 from hf_mwp.utils.usage_error import UsageError
 from hf_mwp.utils.yaml_values import check_no_resolvers, read_yaml
 
-from .stage import Commands, Stage, StageResult, fingerprint
+from .stage import Commands, Stage, StageResult, stage_inputs
 
 
 KEYS = ("recipe", "budget", "variables", "stages", "budgets", "targets", "search")
@@ -299,9 +299,8 @@ class Recipe:
             if option is None or affects_result(option):
                 needs |= needs_of_option
         inputs = {str(stage.folder): stage.fingerprint for stage in needs.values()}
-        digest = fingerprint(command, options, inputs, self.launch)
-        folder = FinishedFolder.named(self.output_dir, name, digest).path
-        self.stages[name] = Stage(name, command, options, tuple(needs.values()), digest, folder)
+        job = Job.named(self.output_dir, name, stage_inputs(command, options, inputs, self.launch))
+        self.stages[name] = Stage(name, command, options, tuple(needs.values()), job)
         return self.stages[name]
 
     def _mapping(self, value: Any, key: str) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from hf_mwp.commands.options.stages import STAGES, options_of, trains, types_of
 from hf_mwp.solver.data.sources import LOADERS, split_name
 from hf_mwp.utils.checks import as_list
 from hf_mwp.utils.files import content_digest, write_atomically
-from hf_mwp.utils.finished_folder import FinishedFolder, digest_of
+from hf_mwp.utils.job import Job
 from hf_mwp.utils.option import affects_result, default_of, option_values
 from hf_mwp.utils.usage_error import UsageError
 
@@ -46,13 +46,17 @@ class Stage:
     command: str
     options: Mapping[str, Any]  # other stages are replaced by their folders
     inputs: tuple[Stage, ...] = ()  # stages whose folders are among the options
-    fingerprint: str = ""  # digest of options and inputs, see [`fingerprint`]
-    folder: Path = field(default_factory=Path)  # written by the command
+    job: Job = Job(Path(), {})  # depends on [`stage_inputs`]
 
     @property
-    def finished(self) -> FinishedFolder:
-        """Folder of the stage, with its record and checkpoint."""
-        return FinishedFolder(self.folder, self.fingerprint)
+    def folder(self) -> Path:
+        """Folder that the command writes."""
+        return self.job.path
+
+    @property
+    def fingerprint(self) -> str:
+        """Digest of options and inputs."""
+        return self.job.fingerprint
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -62,7 +66,7 @@ class Stage:
     @property
     def is_done(self) -> bool:
         """Return whether the stage is complete."""
-        return self.finished.is_done
+        return self.job.is_done
 
     @property
     def _all_options(self) -> dict[str, Any]:
@@ -88,28 +92,29 @@ class Stage:
 
     def run(self, commands: Commands) -> StageResult:
         """Run the command, from its checkpoint, unless the stage is complete; wait if another run executes it."""
-        folder = self.finished
 
         def work() -> None:
             path = self.folder / OPTIONS
             write_atomically(path, yaml.safe_dump(self._all_options, allow_unicode=True, sort_keys=False))
             arguments = ["--config", str(path)]
-            if folder.checkpoint is not None and not self.options.get("save_only_model"):
+            if self.job.checkpoint is not None and not self.options.get("save_only_model"):
                 arguments.append("--resume")
-            elif folder.is_begun and "overwrite" in options_of(self.command):
+            elif self.job.is_begun and "overwrite" in options_of(self.command):
                 # Only this stage uses the folder, so the files of an interrupted start are replaced.
                 arguments.append("--overwrite")
             commands[self.command](arguments)
 
         details = {"stage": self.name, "command": f"hf-mwp {self.command}", "needs": list(self.needs)}
-        skipped = not folder.fill(work, details)
-        return StageResult(self, folder.record["seconds"], skipped, folder.metrics)
+        skipped = not self.job.run(work, details)
+        return StageResult(self, self.job.record["seconds"], skipped, self.job.metrics)
 
 
-def fingerprint(command: str, options: Mapping[str, Any], made: Mapping[str, str], launch: str | None = None) -> str:
-    """Return a digest of what determines a stage's result: command, `launch`, options except `affects_result=False`,
-    and the contents of the stages (`made`: fingerprints by folder), files, folders and datasets in these
-    options."""
+def stage_inputs(
+    command: str, options: Mapping[str, Any], made: Mapping[str, str], launch: str | None = None
+) -> dict[str, Any]:
+    """Return what determines a stage's result, for its [`Job`]: command, `launch`, options except
+    `affects_result=False`, and the contents of the stages (`made`: fingerprints by folder), files, folders and
+    datasets in these options."""
     fields = options_of(command, options.get("task"))
     values: dict[str, Any] = {}
     for name, field_ in fields.items():
@@ -159,7 +164,7 @@ def fingerprint(command: str, options: Mapping[str, Any], made: Mapping[str, str
     content = {"command": command, "options": described_options, "version": [__version__, VERSION]}
     if launch is not None and trains(command):
         content["launch"] = launch
-    return digest_of(content)
+    return content
 
 
 def _locator(

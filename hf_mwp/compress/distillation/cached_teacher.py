@@ -18,7 +18,7 @@ from transformers.utils import logging
 
 from hf_mwp.compress.models.fingerprints import describe, hash_model, hash_processing, row_key
 from hf_mwp.compress.models.model_kind import kind_of
-from hf_mwp.utils.finished_folder import digest_of
+from hf_mwp.utils.job import digest_of
 from hf_mwp.utils.row_store import FORMAT
 
 from .ensemble_teacher import TEACHER_INPUTS, EnsembleTeacher, members_of

@@ -1,12 +1,10 @@
 """Fingerprints of models, processors and rows, and of collators, objectives and scores."""
 
-import ast
 import functools
 import hashlib
 import inspect
 import json
 import sys
-import textwrap
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
@@ -16,12 +14,11 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from hf_mwp.utils.finished_folder import digest_of
+from hf_mwp.utils.job import digest_of
 
 
 # Config fields that do not change what a model computes.
 IRRELEVANT = {"_name_or_path", "transformers_version", "architectures", "dtype", "torch_dtype", "use_cache"}
-DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 DEPTH = 4  # maximum depth of nested objects
 
 
@@ -75,7 +72,7 @@ def tokenizer_settings(tokenizer: PreTrainedTokenizerBase) -> dict[str, Any]:
 
 def describe(value: Any, depth: int = DEPTH) -> Any:
     """Return a description of what an object (collator, objective, score) computes, the same in every process: the
-    name of its class or function, the source of the module that defines it, and its settings or enclosed variables."""
+    name of its class or function, the version of its package, and its settings or enclosed variables."""
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, list | tuple):
@@ -98,25 +95,26 @@ def describe(value: Any, depth: int = DEPTH) -> Any:
             enclosed += [getattr(value, "__defaults__", None), getattr(value, "__kwdefaults__", None)]
             enclosed += map(_cell_content, getattr(value, "__closure__", None) or ())
         # Describe only the own settings of an enclosed object: a trainer, for example, refers to everything.
-        return [_name(value), _source(value), describe(enclosed, min(depth - 1, 1))]
+        return [_name(value), _version(value), describe(enclosed, min(depth - 1, 1))]
     value_class = type(value)
     if hasattr(getattr(value, "tokenizer", value), "get_vocab"):
-        return [hash_processing(value), _source(value_class)]
+        return [hash_processing(value), _version(value_class)]
     if depth == 0 or isinstance(value, PreTrainedModel | torch.Generator):
         return _name(value_class)
-    return [_name(value_class), list(map(_source, value_class.__mro__)), _settings(value, depth - 1)]
+    return [_name(value_class), list(map(_version, value_class.__mro__)), _settings(value, depth - 1)]
 
 
 @functools.cache
-def _source(definition: Any) -> str | None:
-    """Return a digest of the module's source (in a notebook, the definition's) without comments and docstrings."""
-    for source in (sys.modules.get(definition.__module__), definition):
-        with suppress(OSError, TypeError, SyntaxError):
-            tree = ast.parse(textwrap.dedent(inspect.getsource(source)))
-            for node in ast.walk(tree):
-                if isinstance(node, DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
-                    node.body[0] = ast.Pass()
-            return digest_of(ast.unparse(tree))
+def _version(definition: Any) -> str | None:
+    """Return the version of the package of a class or function. Outside packages, return its module's source (in a
+    notebook, the definition's), which has no version."""
+    module = sys.modules.get(definition.__module__)
+    package = sys.modules.get(str(definition.__module__).partition(".")[0])
+    if hasattr(package, "__version__"):
+        return str(package.__version__)
+    for source in (module, definition):
+        with suppress(OSError, TypeError):
+            return digest_of(inspect.getsource(source))
     return None
 
 

@@ -13,8 +13,8 @@ from transformers.utils import can_return_loss, find_labels
 
 from hf_mwp.compress.models.lora import has_lora, load_adapters, merged_weights, save_adapters
 from hf_mwp.compress.models.model_kind import input_names, kind_of, unwrapped
+from hf_mwp.utils.checkpoints import announce_files, invalidate_checkpoint, last_complete_checkpoint
 from hf_mwp.utils.files import writing_weights
-from hf_mwp.utils.finished_folder import announce_files, invalidate_checkpoint, last_complete_checkpoint
 from hf_mwp.utils.main_process import ranks_of_folder, shards_weights
 from hf_mwp.utils.provenance import TrainingRecord, ancestry_of, record_class, write_training_texts
 

@@ -126,11 +126,11 @@ def recursive_distillation(
         def finish(trainer: DistillationTrainer, ratio=ratio, callback=callback) -> dict[str, Any]:
             return {"ratio": ratio, "events": callback.log}
 
-        folder = stages.folder(f"generation_{number}", hash_model(teacher), num_remaining)
-        metrics = stages.train(folder, teacher, teacher, finish, begin, callbacks=[callback])
-        student = model_class.from_pretrained(folder.path)
+        job = stages.job(f"generation_{number}", teacher=hash_model(teacher), num_heads=num_remaining)
+        metrics = stages.train(job, teacher, teacher, finish, begin, callbacks=[callback])
+        student = model_class.from_pretrained(job.path)
         generation = Generation(
-            number, ratio, folder.path, _heads(student), count_parameters(student), metrics, model_class
+            number, ratio, job.path, _heads(student), count_parameters(student), metrics, model_class
         )
         if args.least_metric is not None and not _reaches(metrics, args.least_metric):
             break

@@ -11,8 +11,9 @@ from transformers import PreTrainedModel
 
 from hf_mwp.compress.distillation.objectives import Objective
 from hf_mwp.compress.models.fingerprints import describe, hash_processing, row_key
+from hf_mwp.utils.checkpoints import remove_checkpoints
 from hf_mwp.utils.files import write_json
-from hf_mwp.utils.finished_folder import FinishedFolder, digest_of, remove_checkpoints
+from hf_mwp.utils.job import Job, digest_of
 from hf_mwp.utils.option import WITHOUT_EFFECT
 from hf_mwp.utils.run_folder import START_OPTIONS
 
@@ -50,9 +51,9 @@ class TrainingStages:
             methods.append(getattr(compute_metrics, "__func__", compute_metrics))
         self.depends_on = describe_training(args, data, methods, free)
 
-    def folder(self, name: str, *parts: Any) -> FinishedFolder:
-        """Return the folder of a stage. Its name contains a fingerprint of the options and of `parts`."""
-        return FinishedFolder.named(self.parent, name, digest_of([self.depends_on, *parts]))
+    def job(self, name: str, **inputs) -> Job:
+        """Return the job of a stage, which depends on the training and on further `inputs`."""
+        return Job.named(self.parent, name, {**self.depends_on, **inputs})
 
     def make_trainer(
         self, student: PreTrainedModel, teacher: PreTrainedModel, args: DistillationConfig | None = None, **changes
@@ -67,24 +68,24 @@ class TrainingStages:
 
     def train(
         self,
-        folder: FinishedFolder,
+        job: Job,
         student: PreTrainedModel,
         teacher: PreTrainedModel,
         finish: Callable[[DistillationTrainer], Mapping[str, Any]],
         on_trainer: Callable[[DistillationTrainer], None] | None = None,
         **changes,
     ) -> dict[str, Any]:
-        """Train a copy of the student in `folder`, unless the folder is complete, and return the metrics stored there.
-        `on_trainer` receives the trainer before training; `finish` returns further metrics to store after it."""
+        """Train a copy of the student in the folder of `job`, unless it is complete, and return the metrics stored
+        there. `on_trainer` receives the trainer before training; `finish` returns further metrics to store."""
         args = copy.deepcopy(self.args)
-        args.output_dir = str(folder.path)
+        args.output_dir = str(job.path)
 
         def work() -> None:
             # Accelerate modifies the models that it prepares.
             trainer = self.make_trainer(copy.deepcopy(student), copy.deepcopy(teacher), args, **changes)
             if on_trainer is not None:
                 on_trainer(trainer)
-            checkpoint = None if args.save_only_model else folder.checkpoint
+            checkpoint = None if args.save_only_model else job.checkpoint
             trainer.train(resume_from_checkpoint=checkpoint)
             trainer.save_model()
             trainer.save_state()
@@ -97,16 +98,16 @@ class TrainingStages:
                 **finish(trainer),
             }
             if trainer.is_world_process_zero():
-                write_json(folder.path / "metrics.json", metrics)
+                write_json(job.path / "metrics.json", metrics)
 
-        fill_together(folder, work, args)
-        return folder.metrics
+        run_together(job, work, args)
+        return job.metrics
 
 
 def describe_training(
     args: BaseConfig, data: Mapping[str, Any], methods: Iterable[Any], free: Collection[str] = ()
-) -> str:
-    """Return a fingerprint of a training: its arguments (except the names in `free`), data and methods."""
+) -> dict[str, Any]:
+    """Return what a training depends on: its arguments (except the names in `free`), data and methods."""
     ignored = WITHOUT_EFFECT | {*START_OPTIONS, *free}
     options = {name: value for name, value in args.to_dict().items() if name not in ignored}
     datasets = {"train_dataset": data["train_dataset"]}
@@ -114,10 +115,13 @@ def describe_training(
         datasets |= data["eval_dataset"]
     else:
         datasets["eval_dataset"] = data["eval_dataset"]
-    rows = digest_of_rows(datasets)
-    collator = describe(data["data_collator"])
-    processing = hash_processing(data["processing_class"])
-    return digest_of([options, rows, collator, processing, [describe(method) for method in methods]])
+    return {
+        **options,
+        "rows": digest_of_rows(datasets),
+        "data_collator": digest_of(describe(data["data_collator"])),
+        "processing_class": hash_processing(data["processing_class"]),
+        "methods": [digest_of(describe(method)) for method in methods],
+    }
 
 
 def digest_of_rows(datasets: Mapping[str, Iterable[Any] | None]) -> str:
@@ -132,20 +136,20 @@ def digest_of_rows(datasets: Mapping[str, Iterable[Any] | None]) -> str:
     return digest.hexdigest()
 
 
-def fill_together(folder: FinishedFolder, work: Callable[[], None], args: BaseConfig) -> None:
-    """Fill a folder by `work`, run in all processes, then remove its checkpoints; see [`FinishedFolder`]."""
-    folder.check_own()
+def run_together(job: Job, work: Callable[[], None], args: BaseConfig) -> None:
+    """Run a job in all processes, then remove its checkpoints; see [`Job`]."""
+    job.check_folder()
     state = args.distributed_state
 
     def begin() -> None:
-        # The main process may have waited for another run that filled the folder, so it tells the others to work.
+        # The main process may have waited for another run of the job, so it tells the others to work.
         broadcast_object_list([True])
         work()
 
     if state is None or state.is_main_process:
         # A run that is killed in between has its result already.
-        if folder.fill(begin):
-            remove_checkpoints(folder.path)
+        if job.run(begin):
+            remove_checkpoints(job.path)
         else:
             broadcast_object_list([False])
     elif broadcast_object_list([None])[0]:

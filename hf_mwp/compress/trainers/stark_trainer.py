@@ -22,14 +22,14 @@ from hf_mwp.compress.pruning.removed_units import check_no_gates
 from hf_mwp.compress.pruning.score_density import ScoreDensity
 from hf_mwp.utils.checked_types import checked
 from hf_mwp.utils.files import remove_folder, writing_weights
-from hf_mwp.utils.finished_folder import FinishedFolder, digest_of
+from hf_mwp.utils.job import Job, digest_of
 from hf_mwp.utils.main_process import shards_weights
 from hf_mwp.utils.provenance import inherit_training_texts, write_training_texts
 from hf_mwp.utils.usage_error import UsageError
 
 from .distillation_config import DistillationConfig, default_objectives
 from .distillation_trainer import DistillationTrainer
-from .stage_folders import TrainingStages, digest_of_rows, fill_together
+from .stage_folders import TrainingStages, digest_of_rows, run_together
 from .stark_config import StarkConfig
 
 
@@ -170,7 +170,7 @@ class StarkTrainer:
             self.stages_dir, self.args, self._data, objectives, OF_THE_LOOP, compute_metrics=compute_metrics
         )
         self._check_models()
-        self._student_folder(self.teacher_model, 0.0).check_own()
+        self._student_job(self.teacher_model, 0.0).check_folder()
 
     def train(self) -> StarkStudent:
         """
@@ -239,7 +239,7 @@ class StarkTrainer:
 
     def _teach(self, teacher: PreTrainedModel, sparsity: float) -> StarkStudent:
         """Train a student of a teacher, from the same initial weights as all other students."""
-        folder = self._student_folder(teacher, sparsity)
+        job = self._student_job(teacher, sparsity)
 
         def finish(trainer: DistillationTrainer) -> dict[str, Any]:
             # Other runs may use the outputs of the whole teacher.
@@ -252,39 +252,44 @@ class StarkTrainer:
             if self.on_trainer is not None:
                 self.on_trainer(trainer, sparsity)
 
-        record = self.stages.train(folder, self._student, teacher, finish, begin)
+        record = self.stages.train(job, self._student, teacher, finish, begin)
         return StarkStudent(
             sparsity,
             heads=tuple(record["heads"]),
             neurons=tuple(record["neurons"]),
             teacher_parameters=record["teacher_parameters"],
-            folder=folder.path,
+            folder=job.path,
             metrics=record["eval"],
             metric=record["metric"],
             greater_is_better=record["greater_is_better"],
             model_class=type(self._student),
         )
 
-    def _student_folder(self, teacher: PreTrainedModel, sparsity: float) -> FinishedFolder:
+    def _student_job(self, teacher: PreTrainedModel, sparsity: float) -> Job:
         name = "sparse" if sparsity else "trial"
-        return self.stages.folder(name, hash_model(self._student), hash_model(teacher))
+        return self.stages.job(name, student=hash_model(self._student), teacher=hash_model(teacher))
 
     def _score(self, trial: StarkStudent) -> KnowledgeableScores:
         """Compute the expressiveness and the student-friendliness of the teacher's heads and neurons."""
         args = self.args
         student = trial.load()
-        settings = [args.temperature, args.per_example, args.unstructured, args.score_batch_size, args.bf16]
-        reading = [describe(self._data["data_collator"]), hash_processing(self.processing_class)]
-        models = [hash_model(self.teacher_model), hash_model(student)]
-        digest = digest_of([settings, reading, models, digest_of_rows({"score_dataset": self.score_dataset})])
-        folder = FinishedFolder.named(self.stages_dir, "scores", digest)
+        names = ("temperature", "per_example", "unstructured", "score_batch_size", "bf16")
+        depends_on = {
+            **{name: getattr(args, name) for name in names},
+            "data_collator": digest_of(describe(self._data["data_collator"])),
+            "processing_class": hash_processing(self.processing_class),
+            "teacher": hash_model(self.teacher_model),
+            "student": hash_model(student),
+            "rows": digest_of_rows({"score_dataset": self.score_dataset}),
+        }
+        job = Job.named(self.stages_dir, "scores", depends_on)
 
         def measure() -> None:
             score_args = copy.deepcopy(args)
             score_args.eval_strategy = "no"
             score_args.load_best_model_at_end = False
             score_args.early_stopping_patience = None
-            score_args.output_dir = str(folder.path)
+            score_args.output_dir = str(job.path)
             score_args.cache_teacher_outputs = False
             teacher = copy.deepcopy(self.teacher_model)
             trainer = self.stages.make_trainer(
@@ -301,10 +306,10 @@ class StarkTrainer:
             precision = trainer.accelerator.autocast() if args.bf16 else nullcontext()
             with precision:
                 scores = self.sparsifier.measure(teacher, batches, trainer.model, args.temperature, args.per_example)
-            scores.save(folder.path)
+            scores.save(job.path)
 
-        fill_together(folder, measure, args)
-        return KnowledgeableScores.load(folder.path)
+        run_together(job, measure, args)
+        return KnowledgeableScores.load(job.path)
 
 
 def _merit(student: StarkStudent) -> float:

@@ -9,7 +9,7 @@ from typing import Any
 
 from hf_mwp.runtime.problems import MathWordProblem
 from hf_mwp.utils.files import content_digest, write_json, write_json_lines
-from hf_mwp.utils.finished_folder import digest_of
+from hf_mwp.utils.job import digest_of
 from hf_mwp.utils.main_process import is_main_process, rank_and_world_size, wait_for_all
 from hf_mwp.utils.run_folder import LOCK, RunFolder
 from hf_mwp.utils.usage_error import UsageError

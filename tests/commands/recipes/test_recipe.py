@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from hf_mwp.commands.recipes import Recipe, RecipeError, read_recipe
-from hf_mwp.commands.recipes.stage import fingerprint
-from hf_mwp.utils import finished_folder
+from hf_mwp.commands.recipes.stage import stage_inputs
+from hf_mwp.utils import job
 
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
@@ -208,7 +208,7 @@ def test_what_starts_the_training_matters(tmp_path):
     alone, two = (recipe(tmp_path, launch=each).stages for each in (None, "torchrun --nproc_per_node 2"))
     assert all(alone[name].fingerprint != two[name].fingerprint for name in ("teacher", "student"))
     inputs = {"command": "evaluate", "options": {"beams": 5}, "made": {}}
-    assert fingerprint(**inputs) == fingerprint(**inputs, launch="torchrun")
+    assert stage_inputs(**inputs) == stage_inputs(**inputs, launch="torchrun")
 
 
 def test_where_a_cache_lies_does_not_matter(tmp_path):
@@ -537,7 +537,7 @@ def test_what_an_interrupted_stage_without_checkpoints_has_written_is_replaced(t
 def test_seconds_count_earlier_starts_up_to_the_checkpoint_that_was_gone_on_from(tmp_path, monkeypatch):
     teacher = recipe(tmp_path).stages["teacher"]
     now = 1000.0
-    monkeypatch.setattr(finished_folder, "time", SimpleNamespace(time=lambda: now))
+    monkeypatch.setattr(job, "time", SimpleNamespace(time=lambda: now))
 
     def start(seconds, saved_after=None, killed=True):
         def train(argv):
@@ -559,7 +559,7 @@ def test_seconds_count_earlier_starts_up_to_the_checkpoint_that_was_gone_on_from
         with pytest.raises(KeyboardInterrupt):
             start(seconds, saved_after)
     assert start(7, killed=False).seconds == 30 + 10 + 7
-    assert start(9).seconds == teacher.finished.record["seconds"] == 47
+    assert start(9).seconds == teacher.job.record["seconds"] == 47
 
 
 def test_a_stage_that_another_run_is_busy_with_is_waited_for(tmp_path, caplog):

@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from hf_mwp.commands.recipes.stage import Stage, fingerprint
+from hf_mwp.commands.recipes.stage import Stage, stage_inputs
 from hf_mwp.utils.usage_error import UsageError
 
 
@@ -18,7 +18,7 @@ def glue(tmp_path):
 
 def test_it_depends_on_what_is_in_the_folder_and_not_on_its_place(glue, tmp_path):
     def digest(folder=glue, task="rte", **options):
-        return fingerprint("train", {"task": task, "data_dir": str(folder), "encoder": "bert", **options}, {})
+        return stage_inputs("train", {"task": task, "data_dir": str(folder), "encoder": "bert", **options}, {})
 
     before = digest()
     shutil.copytree(glue, tmp_path / "copy")

@@ -11,9 +11,10 @@ from transformers import BertJapaneseTokenizer, BertTokenizer, DataCollatorForLa
 
 from hf_mwp.compress.distillation.objectives import HiddenStates
 from hf_mwp.compress.losses import CKALoss
+from hf_mwp.compress.models import fingerprints
 from hf_mwp.compress.models.fingerprints import describe, hash_model, hash_processing, row_key
 from hf_mwp.solver.batches.mwp_collator import MwpCollator
-from hf_mwp.utils.finished_folder import digest_of
+from hf_mwp.utils.job import digest_of
 from tests.tiny import tiny_classifier, tiny_processor, tiny_solver, tiny_tokenizer
 
 
@@ -142,7 +143,6 @@ def test_functions_and_objects_are_told_apart_by_their_module_and_settings(tmp_p
     known = described(tmp_path / "one")
     assert described(tmp_path / "two") == known
     assert all(first != second for first, second in known.values())
-    assert described(tmp_path / "reworded", "'A docstring.'", "'Reworded.'  # and commented") == known
     other = described(tmp_path / "three", "LIMIT = 8", "LIMIT = 9")
     assert all(ours != theirs for name in NAMES for ours, theirs in zip(known[name], other[name], strict=True))
 
@@ -203,3 +203,12 @@ def test_gates_in_buffers_are_part_of_a_model():
     assert "head_gates" not in model.state_dict() and hash_model(model) == before
     model.head_gates[1, 0] = 0.0
     assert hash_model(model) != before
+
+
+def test_functions_of_a_package_are_told_apart_by_its_version(monkeypatch):
+    before = describe(CKALoss())
+    assert describe([].append)
+    fingerprints._version.cache_clear()
+    monkeypatch.setattr("hf_mwp.__version__", "0.0.0")
+    assert describe(CKALoss()) != before
+    fingerprints._version.cache_clear()

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from hf_mwp.compress.pruning import KnowledgeableScores, UnitScores
-from hf_mwp.utils.finished_folder import FinishedFolder, digest_of
+from hf_mwp.utils.job import Job
 from hf_mwp.utils.usage_error import UsageError
 from tests.compress.pruning.encoders import tiny_encoder
 
@@ -50,20 +50,20 @@ def test_lambda_goes_from_friendliness_to_expressiveness():
         KnowledgeableScores(P).combined(0.5)
 
 
-def test_they_are_kept_apart_in_a_finished_folder(tmp_path):
-    folder = FinishedFolder.named(tmp_path, "scores", digest_of({"seed": 1}))
+def test_they_are_kept_apart_in_the_folder_of_a_job(tmp_path):
+    job = Job.named(tmp_path, "scores", {"seed": 1})
     uneven = UnitScores(table([[3.0, math.nan]]), P.neurons)
-    assert folder.fill(lambda: KnowledgeableScores(uneven, Q, {"split": "held out"}).save(folder.path))
-    names = {path.name for path in folder.path.iterdir() if not path.name.startswith("stage.")}
+    assert job.run(lambda: KnowledgeableScores(uneven, Q, {"split": "held out"}).save(job.path))
+    names = {path.name for path in job.path.iterdir() if not path.name.startswith("stage.")}
     assert names == {"scores.safetensors"}
-    found = KnowledgeableScores.load(folder.path)
+    found = KnowledgeableScores.load(job.path)
     assert torch.equal(found.friendliness.heads, Q.heads) and found.about == {"split": "held out"}
     assert torch.equal(found.expressiveness.heads.isnan(), uneven.heads.isnan())
     assert torch.equal(found.expressiveness.neurons, P.neurons)
     KnowledgeableScores(uneven).save(tmp_path)
     assert KnowledgeableScores.load(tmp_path).friendliness is None
-    (folder.path / "scores.safetensors").write_bytes(b"damaged")
-    for place in (folder.path, tmp_path / "nowhere"):
+    (job.path / "scores.safetensors").write_bytes(b"damaged")
+    for place in (job.path, tmp_path / "nowhere"):
         with pytest.raises(UsageError, match="scores.safetensors"):
             KnowledgeableScores.load(place)
 

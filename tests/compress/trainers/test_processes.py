@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import load_file
 
 from hf_mwp.compress.distillation import TeacherCache
-from hf_mwp.utils.finished_folder import last_complete_checkpoint
+from hf_mwp.utils.checkpoints import last_complete_checkpoint
 from tests.compress.trainers.processes import finish, launch, start
 from tests.compress.trainers.run_training import train
 

@@ -6,9 +6,9 @@ import pytest
 
 from hf_mwp.compress.distillation.objectives import HardLabels, SoftLabels
 from hf_mwp.compress.trainers import DistillationConfig, stage_folders
-from hf_mwp.compress.trainers.stage_folders import describe_training, digest_of_rows, fill_together
+from hf_mwp.compress.trainers.stage_folders import describe_training, digest_of_rows, run_together
 from hf_mwp.utils.files import write_json
-from hf_mwp.utils.finished_folder import LOCK, RECORD, FinishedFolder, process_lock
+from hf_mwp.utils.job import LOCK, RECORD, Job, digest_of, process_lock
 from tests.compress.trainers.processes import finish, launch, start
 
 
@@ -18,7 +18,7 @@ ROWS = [{"input_ids": [1, 2]}, {"input_ids": [3]}]
 def digest(folder, rows=ROWS, eval_rows=None, methods=(), free=(), **fields):
     args = DistillationConfig(output_dir=str(folder), use_cpu=True, report_to="none", **fields)
     data = {"train_dataset": rows, "eval_dataset": eval_rows, "data_collator": None, "processing_class": None}
-    return describe_training(args, data, methods, free)
+    return digest_of(describe_training(args, data, methods, free))
 
 
 def test_what_a_training_depends_on(tmp_path):
@@ -49,19 +49,19 @@ def test_rows_of_one_part_are_not_those_of_another():
 def test_filled_with_something_else_it_is_refused(tmp_path):
     one_process = SimpleNamespace(distributed_state=None)
     calls = []
-    folder = FinishedFolder(tmp_path / "trial", "abc")
+    folder = Job(tmp_path / "trial", {"seed": "abc"})
     for _ in range(2):
-        fill_together(folder, lambda: calls.append(1), one_process)
+        run_together(folder, lambda: calls.append(1), one_process)
     assert calls == [1]
     with pytest.raises(ValueError, match=r"\babc\b.*\bdef\b"):
-        fill_together(FinishedFolder(tmp_path / "trial", "def"), lambda: calls.append(2), one_process)
+        run_together(Job(tmp_path / "trial", {"seed": "def"}), lambda: calls.append(2), one_process)
     assert calls == [1] and folder.is_done
 
 
 def test_checkpoints_go_only_after_the_work_is_recorded(tmp_path, monkeypatch):
     one_process = SimpleNamespace(distributed_state=None)
     found = []
-    folder = FinishedFolder(tmp_path / "trial", "abc")
+    folder = Job(tmp_path / "trial", {"seed": "abc"})
     remove = stage_folders.remove_checkpoints
 
     def note(path):
@@ -69,7 +69,7 @@ def test_checkpoints_go_only_after_the_work_is_recorded(tmp_path, monkeypatch):
         remove(path)
 
     monkeypatch.setattr(stage_folders, "remove_checkpoints", note)
-    fill_together(folder, lambda: (folder.path / "checkpoint-2").mkdir(), one_process)
+    run_together(folder, lambda: (folder.path / "checkpoint-2").mkdir(), one_process)
     assert found == [(True, True)] and not (folder.path / "checkpoint-2").exists()
 
 
@@ -78,12 +78,12 @@ def fill(run):
     from accelerate import PartialState
 
     state = PartialState(cpu=True)
-    folder = FinishedFolder(run["output_dir"], "abc")
+    folder = Job(Path(run["output_dir"]), {"seed": "abc"})
     mark = folder.path.with_name("{}-" + str(state.process_index))
     state.wait_for_everyone()
     Path(str(mark).format("begun")).touch()
     work = Path(str(mark).format("worked")).touch
-    fill_together(folder, work, SimpleNamespace(distributed_state=state))
+    run_together(folder, work, SimpleNamespace(distributed_state=state))
 
 
 def test_a_folder_that_another_run_fills_meanwhile_is_not_filled_by_any_process(tmp_path):
@@ -95,7 +95,7 @@ def test_a_folder_that_another_run_fills_meanwhile_is_not_filled_by_any_process(
             time.sleep(0.02)
         # Time for a process that does not wait for the main process.
         time.sleep(1)
-        write_json(folder / RECORD, {"fingerprint": "abc"})
+        write_json(folder / RECORD, {"fingerprint": digest_of({"seed": "abc"})})
     done = finish(started)
     assert done.returncode == 0, done.stderr[-3000:]
     assert not list(tmp_path.glob("worked-*"))
