@@ -19,6 +19,7 @@ from hf_mwp.utils.main_process import ranks_of_folder, shards_weights
 from hf_mwp.utils.provenance import TrainingRecord, ancestry_of, record_class, write_training_texts
 
 from .base_config import BaseConfig
+from .checkpoint_weights import LoadBestAdapters, ignoring_unsaved_weights
 from .data_loading import DataLoading
 from .early_stopping import ResumableEarlyStopping
 from .evaluation_loss import EvaluationLoss
@@ -70,9 +71,11 @@ class BaseTrainer(Publishing, DataLoading, LossParts, Trainer):
         if follows_metric:
             mode = "max" if args.greater_is_better else "min"
             args.lr_scheduler_kwargs = {"mode": mode} | (args.lr_scheduler_kwargs or {})
+        # Other callbacks may change the weights after training, so the adapters are loaded before.
+        callbacks = [LoadBestAdapters(), *(kwargs.get("callbacks") or [])]
         if stops_early:
-            stopping = ResumableEarlyStopping(args.early_stopping_patience, args.early_stopping_threshold)
-            kwargs["callbacks"] = [*(kwargs.get("callbacks") or []), stopping]
+            callbacks.append(ResumableEarlyStopping(args.early_stopping_patience, args.early_stopping_threshold))
+        kwargs["callbacks"] = callbacks
         super().__init__(model, args, data_collator, train_dataset, eval_dataset, processing_class, **kwargs)
         # With `**kwargs` in `forward`, `Trainer` expects losses divided by `num_items_in_batch`; ours are batch means.
         self.model_accepts_loss_kwargs = False
@@ -81,6 +84,7 @@ class BaseTrainer(Publishing, DataLoading, LossParts, Trainer):
             inner = type(unwrapped(model))
             self.label_names = [name for name in find_labels(inner) if name in input_names(model)]
             self.can_return_loss = can_return_loss(inner)
+        self._signature_columns = self._input_columns()
         if args.eval_strategy != "no":
             self.check_metric()
         # Read now: a run may overwrite the folder from which its model was loaded.
@@ -157,11 +161,15 @@ class BaseTrainer(Publishing, DataLoading, LossParts, Trainer):
                 raise ValueError(f"{resume_from_checkpoint} was trained on other texts. Resume with the same data.")
         self._forget_losses()
         try:
-            return super().train(resume_from_checkpoint, trial, ignore_keys_for_eval)
+            with ignoring_unsaved_weights(self.model):
+                return super().train(resume_from_checkpoint, trial, ignore_keys_for_eval)
         finally:
+            # An interrupted training must not stop later evaluations.
+            self._forget_losses()
             self._note_trained_texts()
 
     def _save_checkpoint(self, model, trial):
+        self._check_losses()
         # While a checkpoint is replaced, it counts as incomplete.
         # `Trainer` would upload checkpoints; the strategy may have changed since the arguments were made.
         self.args.check_hub_strategy()
@@ -170,27 +178,17 @@ class BaseTrainer(Publishing, DataLoading, LossParts, Trainer):
             invalidate_checkpoint(folder)
             if self.args.world_size > 1 and not self.args.save_only_model:
                 announce_files(folder, ranks_of_folder(self.args))
-            save_adapters(self._own_model, folder)
+            self._save_additions(folder)
         with writing_weights(folder):
             super()._save_checkpoint(model, trial)
+
+    def _save_additions(self, folder: Path) -> None:
+        """Save the weights that `Trainer` does not save in a checkpoint."""
+        save_adapters(self._own_model, folder)
 
     def _load_from_checkpoint(self, resume_from_checkpoint, model=None):
         super()._load_from_checkpoint(resume_from_checkpoint, model)
         load_adapters(self._own_model if model is None else model, resume_from_checkpoint)
-
-    def _load_best_model(self):
-        super()._load_best_model()
-        load_adapters(self._own_model, self.state.best_model_checkpoint)
-
-    def _issue_warnings_after_load(self, load_result):
-        # Adapters are saved in a separate file, and loaded and checked afterwards.
-        if has_lora(self._own_model):
-            return
-        # A tied weight is saved under one of its names, and ignored weights are not saved: neither is missing.
-        not_saved = {*(getattr(self.model, "all_tied_weights_keys", None) or ())}
-        not_saved |= {*(getattr(self.model, "_keys_to_ignore_on_save", None) or ())}
-        missing = [name for name in load_result.missing_keys if name not in not_saved]
-        super()._issue_warnings_after_load(load_result._replace(missing_keys=missing))
 
     def _run_epoch(self, *args, **kwargs):
         # A resumed state has the intervals of the earlier run.
@@ -199,14 +197,13 @@ class BaseTrainer(Publishing, DataLoading, LossParts, Trainer):
         if not self.control.should_training_stop and self.state.global_step < self.state.max_steps:
             super()._run_epoch(*args, **kwargs)
 
-    def _set_signature_columns_if_needed(self) -> None:
-        if self._signature_columns is None and self.adapter.columns is not None:
-            self._signature_columns = list(self.adapter.columns)
-        is_new = self._signature_columns is None
-        super()._set_signature_columns_if_needed()
-        if is_new:
-            names = input_names(self._own_model) - {*self._signature_columns}
-            self._signature_columns += sorted(names)
+    def _input_columns(self) -> list[str]:
+        """Return the columns of the rows that the collators read."""
+        if self.adapter.columns is not None:
+            return list(self.adapter.columns)
+        self._set_signature_columns_if_needed()
+        names = input_names(self._own_model) - {*self._signature_columns}
+        return [*self._signature_columns, *sorted(names)]
 
     def evaluate(self, eval_dataset=None, ignore_keys=None, metric_key_prefix="eval", **kwargs):
         """Evaluate as in `Trainer`. The number of given rows is logged, as they may not be the evaluation split."""

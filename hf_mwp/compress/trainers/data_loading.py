@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from torch.utils.data import RandomSampler, SequentialSampler
+from torch.utils.data import RandomSampler
 from transformers.trainer_utils import has_length
 
 from .length_grouped_sampler import LengthGroupedSampler
@@ -18,15 +18,21 @@ class DataLoading:
     @contextmanager
     def _collating(self, collator: Any, training: bool = False) -> Iterator[None]:
         """Create data loaders with a different collator inside the context, which keep all rows except in training."""
+        args = self.args
         usual_collator = self.data_collator
-        drop_last = self.args.dataloader_drop_last
+        drop_last = args.dataloader_drop_last
+        strategy = args.train_sampling_strategy
         self.data_collator = collator
-        self.args.dataloader_drop_last = training and drop_last
+        args.dataloader_drop_last = training and drop_last
+        if not training and not self._numbers_rows:
+            # `Trainer` would group evaluation rows by length too, and `predict` would return them in that order.
+            args.train_sampling_strategy = "sequential"
         try:
             yield
         finally:
             self.data_collator = usual_collator
-            self.args.dataloader_drop_last = drop_last
+            args.dataloader_drop_last = drop_last
+            args.train_sampling_strategy = strategy
 
     def _get_train_sampler(self, train_dataset=None):
         dataset = train_dataset
@@ -43,12 +49,6 @@ class DataLoading:
         if seed is None:
             seed = args.seed
         return LengthGroupedSampler(lengths, size, seed, first_epoch=lambda: int(self.state.epoch or 0))
-
-    def _get_eval_sampler(self, eval_dataset):
-        # `Trainer` would group evaluation rows by length too, and `predict` would return them in that order.
-        if self._numbers_rows or not has_length(eval_dataset):
-            return super()._get_eval_sampler(eval_dataset)
-        return SequentialSampler(eval_dataset) if self.args.world_size <= 1 else None
 
     def get_eval_dataloader(self, eval_dataset=None):
         """Return the loader of the evaluation rows, which may be raw or encoded."""

@@ -121,7 +121,6 @@ class DistillationTrainer(BaseTrainer):
         if self.train_dataset is not None:
             self.train_dataset, columns = teacher.add_columns(self.train_dataset)
             self._warn_of_tokens_unknown_to(teacher)
-            self._set_signature_columns_if_needed()
             if args.remove_unused_columns and self.adapter.columns is None:
                 self._only_teacher |= teacher.input_names - {*self._signature_columns}
             self._signature_columns += [*columns, *sorted(self._only_teacher)]
@@ -252,26 +251,28 @@ class DistillationTrainer(BaseTrainer):
 
     def train(self, resume_from_checkpoint=None, trial=None, ignore_keys_for_eval=None):
         """Train the student, and detach the projections afterwards, even after an error."""
+        args = self.args
         try:
-            return super().train(resume_from_checkpoint, trial, ignore_keys_for_eval)
+            result = super().train(resume_from_checkpoint, trial, ignore_keys_for_eval)
+            checkpoint = self.state.best_model_checkpoint
+            has_loaded = args.load_best_model_at_end and checkpoint is not None
+            if has_loaded and not args.save_only_model and not shards_weights(args):
+                self.projections.load(checkpoint)
+            return result
         finally:
             self.projections.detach()
 
-    def _save_optimizer_and_scheduler(self, output_dir: str) -> None:
+    def _save_additions(self, folder: Path) -> None:
+        super()._save_additions(folder)
         # Weights that are split over processes are saved by Accelerate or DeepSpeed, with the student.
-        if self.args.should_save and not shards_weights(self.args):
-            self.projections.save(output_dir)
-        super()._save_optimizer_and_scheduler(output_dir)
-
-    def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
-        if checkpoint is not None and not shards_weights(self.args):
-            self.projections.load(checkpoint)
-        super()._load_optimizer_and_scheduler(checkpoint)
-
-    def _load_best_model(self) -> None:
-        super()._load_best_model()
         if not self.args.save_only_model and not shards_weights(self.args):
-            self.projections.load(self.state.best_model_checkpoint)
+            folder.mkdir(parents=True, exist_ok=True)
+            self.projections.save(folder)
+
+    def _load_from_checkpoint(self, resume_from_checkpoint, model=None):
+        super()._load_from_checkpoint(resume_from_checkpoint, model)
+        if not shards_weights(self.args):
+            self.projections.load(resume_from_checkpoint)
 
     def _num_items(self, batch: dict[str, Any]) -> dict[str, torch.Tensor | int | None]:
         num_items: dict[str, torch.Tensor | int | None] = {}

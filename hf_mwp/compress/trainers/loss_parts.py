@@ -77,16 +77,22 @@ class LossParts:
         self._non_finite.note({TOTAL: loss}, self.state.global_step + 1)
         return loss
 
-    def _maybe_log_save_evaluate(self, *args, **kwargs):
-        control = self.control
-        flags = (control.should_log, control.should_evaluate, control.should_save, control.should_training_stop)
+    def _check_losses(self) -> None:
+        """Raise `ValueError` if a training loss since the last check was NaN or infinite."""
         # The gradient scaler of fp16 skips steps with such losses.
-        if any(flags) and self.accelerator.scaler is None:
+        if self.accelerator.scaler is None:
             self._non_finite.check(self.accelerator.gather)
-        super()._maybe_log_save_evaluate(*args, **kwargs)
+
+    def evaluate(self, *args, **kwargs):
+        """Evaluate, after a check of the training losses."""
+        self._check_losses()
+        return super().evaluate(*args, **kwargs)
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
-        """Log, adding the recorded parts of the training loss as means over all processes."""
+        """Log, adding the recorded parts of the training loss as means over all processes. Training losses are checked
+        before they are logged."""
+        if "loss" in logs or "train_loss" in logs:
+            self._check_losses()
         if "loss" in logs and self._loss_parts:
             means = torch.stack(list(self._loss_parts.values())) / self._num_loss_parts
             means = self.accelerator.reduce(means, reduction="mean").tolist()

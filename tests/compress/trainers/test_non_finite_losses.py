@@ -135,7 +135,7 @@ def test_an_evaluation_does_not_come_first(processor, tmp_path):
     args = arguments(tmp_path, SolverTrainingConfig, eval_strategy="steps", eval_steps=1)
     rows = {"train_dataset": tiny_rows(), "eval_dataset": tiny_rows(4)}
     trainer = SolverTrainer(solver, args, **rows, processing_class=processor)
-    trainer.evaluate = lambda *args, **kwargs: pytest.fail("a broken model is evaluated")
+    trainer.evaluation_loop = lambda *args, **kwargs: pytest.fail("a broken model is evaluated")
     with pytest.raises(ValueError, match=r"`loss` .* step 1\b"):
         trainer.train()
 
