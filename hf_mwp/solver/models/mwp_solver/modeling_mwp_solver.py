@@ -190,8 +190,10 @@ class MwpSolver(PreTrainedModel, Solver):
         """
         if not isinstance(encoder, PreTrainedModel):
             encoder_kwargs.setdefault("dtype", torch.float32)
-            encoder_kwargs.setdefault("trust_remote_code", False)
-            encoder = AutoModel.from_pretrained(encoder, use_safetensors=True, **encoder_kwargs)
+            trust_remote_code = encoder_kwargs.pop("trust_remote_code", False)
+            encoder = AutoModel.from_pretrained(
+                encoder, use_safetensors=True, trust_remote_code=trust_remote_code, **encoder_kwargs
+            )
             note_download(encoder, hub_options(encoder_kwargs))
         _check_reloads(encoder)
         processor.resize_embeddings(encoder)
