@@ -37,6 +37,16 @@ def no_deprecated_use():
     logger.removeHandler(handler)
 
 
+@pytest.fixture(autouse=True)
+def hub_mode_is_restored():
+    """A later test would wait for the network for minutes if an earlier test left the offline mode."""
+    from huggingface_hub import constants
+
+    is_offline = constants.HF_HUB_OFFLINE
+    yield
+    assert constants.HF_HUB_OFFLINE == is_offline
+
+
 @pytest.fixture(autouse=True, scope="module")
 def imported_is_not_garbage():
     """

@@ -183,9 +183,10 @@ def test_stopped_client_repeats_nothing():
         assert client.ask(MESSAGES).text == "1 AND 2?"
 
 
-def test_offline_mode_is_named(monkeypatch):
-    with chat_server(str.upper) as server:
-        monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+def test_offline_mode_is_named():
+    # Undone before the server's own change of this value is.
+    with chat_server(str.upper) as server, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(constants, "HF_HUB_OFFLINE", True)
         with pytest.raises(UsageError, match="HF_HUB_OFFLINE=0"):
             ask(server)
         assert server.requests == []
