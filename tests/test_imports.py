@@ -286,6 +286,20 @@ def test_files_stay_short():
     assert not [path for path, length in lengths.items() if length > (450 if "modeling_" in path.name else 400)]
 
 
+def test_a_statement_is_one_step():
+    """No comprehension is inside another, and unrelated values are not assigned together."""
+    comprehensions = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+    packed = []
+    for path in modules():
+        for node in ast.walk(tree_of(path)):
+            inner = [child for child in ast.walk(node) if isinstance(child, comprehensions)]
+            is_nested = isinstance(node, comprehensions) and (len(inner) > 1 or len(node.generators) > 1)
+            is_parallel = isinstance(node, ast.Assign) and isinstance(node.value, ast.Tuple)
+            if is_nested or (is_parallel and isinstance(node.targets[0], ast.Tuple)):
+                packed.append(f"{path.relative_to(PACKAGE.parent)}:{node.lineno}")
+    assert not packed
+
+
 def test_every_folder_of_modules_is_a_package_that_git_keeps():
     """A wheel has only folders with an `__init__.py`, and a clone only files that are not ignored."""
     assert {path.parent for path in modules()} == {path.parent for path in PACKAGE.rglob("__init__.py")}

@@ -40,8 +40,10 @@ class GlueSource:
     broken: float = 0.0  # Maximum share of damaged lines in the files. Damaged lines are left out.
 
 
-SENTENCE, PAIR = ("sentence",), ("sentence1", "sentence2")
-QUESTIONS, PREMISE = ("question1", "question2"), ("premise", "hypothesis")
+SENTENCE = ("sentence",)
+PAIR = ("sentence1", "sentence2")
+QUESTIONS = ("question1", "question2")
+PREMISE = ("premise", "hypothesis")
 ENTAILMENT = ("entailment", "not_entailment")
 INFERENCE = ("entailment", "neutral", "contradiction")
 

@@ -36,7 +36,9 @@ class ModelAdapter:
     num_beams: int | None = None
 
     def __init__(self, model: nn.Module, args: BaseConfig, processing_class: Any) -> None:
-        self.model, self.args, self.processing_class = model, args, processing_class
+        self.model = model
+        self.args = args
+        self.processing_class = processing_class
 
     def training_rows(self, rows: Any) -> Any:
         """Return training rows as the data collator reads them."""

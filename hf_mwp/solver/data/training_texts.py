@@ -162,7 +162,8 @@ class TrainingTexts:
         try:
             with safe_open(path, framework="numpy") as file:
                 record = {name: json.loads(file.metadata()[name]) for name in ("rule", "sources", "not_known")}
-                exact, masked = file.get_tensor("exact"), file.get_tensor("masked")
+                exact = file.get_tensor("exact")
+                masked = file.get_tensor("masked")
         except (SafetensorError, ValueError, KeyError, TypeError) as error:
             raise DataError(f"the digests of training texts cannot be read ({error}). {remedy}", path) from error
         if record["rule"] != VERSION:

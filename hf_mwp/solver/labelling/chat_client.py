@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from huggingface_hub.errors import HfHubHTTPError
 
 
-FIRST_DELAY, MAX_DELAY = 0.5, 60.0  # seconds before the first and the last repetitions; each delay is twice the last
+# Seconds before the first and the last repetitions; each delay is twice the last.
+FIRST_DELAY = 0.5
+MAX_DELAY = 60.0
 MAX_FAILURES = 8  # successive requests without a usable reply, after which the server is considered broken
 ATTEMPTS_AT_START = 2  # attempts of a request to a server that has not replied yet and may not exist
 NO_KEY = "none"  # sent instead of a key, because the client would otherwise send the user's Hub token to any server

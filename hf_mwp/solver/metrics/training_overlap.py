@@ -59,8 +59,10 @@ class TrainingOverlap:
 
     def reports(self, problems: Sequence[MathWordProblem], scores: Sequence[PredictionScore]) -> dict[str, dict]:
         """Return the [`accuracy_report`] of each group of [`~TrainingOverlap.groups`], also of empty groups."""
-        groups = self.groups(problems)
-        return {name: accuracy_report([scores[row] for row in rows]) for name, rows in groups.items()}
+        reports = {}
+        for name, rows in self.groups(problems).items():
+            reports[name] = accuracy_report([scores[row] for row in rows])
+        return reports
 
     def remark(self, problems: Sequence[MathWordProblem | str]) -> str:
         """Return a remark on the overlap. It is empty if all training texts are known and contain no problem."""
