@@ -170,11 +170,11 @@ class BaseTrainer(Publishing, DataLoading, LossParts, Trainer):
 
     def _save_checkpoint(self, model, trial):
         self._check_losses()
-        # While a checkpoint is replaced, it counts as incomplete.
         # `Trainer` would upload checkpoints; the strategy may have changed since the arguments were made.
         self.args.check_hub_strategy()
         folder = Path(self._get_output_dir(trial=trial)) / f"{PREFIX_CHECKPOINT_DIR}-{self.state.global_step}"
         if self.args.should_save:
+            # While a checkpoint is replaced, it counts as incomplete.
             invalidate_checkpoint(folder)
             if self.args.world_size > 1 and not self.args.save_only_model:
                 announce_files(folder, ranks_of_folder(self.args))
@@ -188,7 +188,11 @@ class BaseTrainer(Publishing, DataLoading, LossParts, Trainer):
 
     def _load_from_checkpoint(self, resume_from_checkpoint, model=None):
         super()._load_from_checkpoint(resume_from_checkpoint, model)
-        load_adapters(self._own_model if model is None else model, resume_from_checkpoint)
+        self._load_additions(resume_from_checkpoint, self._own_model if model is None else model)
+
+    def _load_additions(self, folder: str, model: nn.Module) -> None:
+        """Load the weights that [`~BaseTrainer._save_additions`] has saved in a checkpoint."""
+        load_adapters(model, folder)
 
     def _run_epoch(self, *args, **kwargs):
         # A resumed state has the intervals of the earlier run.

@@ -269,10 +269,10 @@ class DistillationTrainer(BaseTrainer):
             folder.mkdir(parents=True, exist_ok=True)
             self.projections.save(folder)
 
-    def _load_from_checkpoint(self, resume_from_checkpoint, model=None):
-        super()._load_from_checkpoint(resume_from_checkpoint, model)
+    def _load_additions(self, folder: str, model: nn.Module) -> None:
+        super()._load_additions(folder, model)
         if not shards_weights(self.args):
-            self.projections.load(resume_from_checkpoint)
+            self.projections.load(folder)
 
     def _num_items(self, batch: dict[str, Any]) -> dict[str, torch.Tensor | int | None]:
         num_items: dict[str, torch.Tensor | int | None] = {}

@@ -16,8 +16,9 @@ from transformers.trainer_utils import has_length
 from hf_mwp.compress.distillation.cached_teacher import CachedTeacher
 from hf_mwp.compress.distillation.objectives import Objective
 from hf_mwp.compress.metrics.efficiency import count_parameters
+from hf_mwp.compress.models.architecture import count_units
 from hf_mwp.compress.models.fingerprints import describe, hash_model, hash_processing
-from hf_mwp.compress.pruning.knowledgeable_scores import KnowledgeableScores, UnitScores, count_units
+from hf_mwp.compress.pruning.knowledgeable_scores import KnowledgeableScores, UnitScores
 from hf_mwp.compress.pruning.removed_units import check_no_gates
 from hf_mwp.compress.pruning.score_density import ScoreDensity
 from hf_mwp.utils.checked_types import checked
