@@ -207,11 +207,11 @@ def make_encoder(
 
 def embed(rows: torch.Tensor, own: PreTrainedTokenizerBase, tokenizer: PreTrainedTokenizerBase) -> torch.Tensor:
     """Return an embedding per entry of `tokenizer`: of the same text, else the mean over its tokens, else over all."""
-    known = own.get_vocab()
+    source_vocabulary = own.get_vocab()
     vocabulary = tokenizer.get_vocab()
     table = rows.mean(0).repeat(max(vocabulary.values()) + 1, 1)
     for token, index in vocabulary.items():
-        found = pieces(token, own, known)
+        found = pieces(token, own, source_vocabulary)
         if found:
             table[index] = rows[found].mean(0)
     return table

@@ -58,7 +58,7 @@ _PACKAGES = {
 
 __all__ = [*_all, *_PACKAGES]
 
-# What `compress` uses of the boxes above, which it may not import.
+# `compress` may not import the boxes above, so it receives these two loaders.
 provenance.load_record_class = lambda: import_module(".solver.data", __name__).TrainingTexts
 publishing.load_hub = lambda: import_module(".commands.hub", __name__)
 

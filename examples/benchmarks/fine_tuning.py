@@ -74,12 +74,12 @@ def measure(args: argparse.Namespace) -> dict:
         ways = figures[shape] = {way: {"seconds": {}} for way in ("all weights", "LoRA")}
         for _, way, precision in product(range(args.rounds), ways, ("fp32", "bf16")):
             model = new_solver(processor, config)
-            each = ways[way]
+            measured = ways[way]
             if way == "LoRA":
                 add_lora(model, args.rank, tokens=processor.number_token_ids)
-            each["trained"] = sum(weight.numel() for weight in model.parameters() if weight.requires_grad)
+            measured["trained"] = sum(weight.numel() for weight in model.parameters() if weight.requires_grad)
             spent = step_seconds(model, processor, rows, args.batch_size, bf16=precision == "bf16")
-            each["seconds"][precision] = min(spent, each["seconds"].get(precision, spent))
+            measured["seconds"][precision] = min(spent, measured["seconds"].get(precision, spent))
     return figures
 
 

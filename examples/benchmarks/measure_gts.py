@@ -138,10 +138,10 @@ def check(solver: MwpSolver, peer: peers.Peer, batches: list[dict]) -> dict:
     lengths = []
     for batch in batches:
         mask = batch["labels"] >= 0
-        ours = solver(**batch).logits[mask]
-        theirs = peer.logits(peer.batch(batch))[mask]
-        possible = theirs > -1e11
-        found["logits"] = max(found["logits"], (ours[possible] - theirs[possible]).abs().max().item())
+        logits = solver(**batch).logits[mask]
+        peer_logits = peer.logits(peer.batch(batch))[mask]
+        possible = peer_logits > -1e11
+        found["logits"] = max(found["logits"], (logits[possible] - peer_logits[possible]).abs().max().item())
         found["nodes"] += int(mask.sum())
         for name, num_beams in [("greedy", 1), ("beam", NUM_BEAMS)]:
             peer.model.beam_size = num_beams

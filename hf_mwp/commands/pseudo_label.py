@@ -158,9 +158,8 @@ def _describe_usage(usage: Mapping[str, int]) -> str:
 
 @dataclass
 class _Sources:
-    """What a sequence-to-sequence model labels: rows, their source texts, a function that takes a row and its
-    generated text and returns an output row (`None` if the text is not usable), and the output rows of the other
-    splits."""
+    """Input of sequence-level distillation: rows, their source texts, a function that takes a row and its generated
+    text and returns an output row (`None` if the text is not usable), and the output rows of the other splits."""
 
     rows: Any
     texts: list[str]
