@@ -27,7 +27,7 @@ from hf_mwp.commands.options.parsing import parse
 from hf_mwp.commands.options.run_options import RunArguments
 from hf_mwp.commands.tasks import MathWordProblems
 from hf_mwp.commands.tasks.data_options import DataArguments
-from hf_mwp.commands.tasks.math_word_problems import keep_loaded
+from hf_mwp.commands.tasks.loaded_data import keep_loaded
 from hf_mwp.commands.terminal.console import CommandConsole, make_console, quiet_libraries
 from hf_mwp.commands.training import make_trainer, train_on_task
 from hf_mwp.compress.trainers.base_trainer import BaseTrainer

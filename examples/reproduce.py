@@ -21,7 +21,7 @@ from rich.table import Table as RichTable
 from hf_mwp.commands.main import stage_commands
 from hf_mwp.commands.recipes.recipe import unknown_name
 from hf_mwp.commands.run import read_changes
-from hf_mwp.commands.tasks.math_word_problems import keep_loaded
+from hf_mwp.commands.tasks.loaded_data import keep_loaded
 from hf_mwp.commands.terminal.console import make_console, make_table, quiet_libraries
 from hf_mwp.utils.run_folder import check_output_folder, describe_environment
 from hf_mwp.utils.usage_error import UsageError

@@ -12,9 +12,8 @@ from pathlib import Path
 from .compress.trainers import publishing
 from .utils import provenance
 from .utils.lazy_names import lazy_names
+from .utils.version import __version__  # noqa: F401 (public)
 
-
-__version__ = "0.1.0"
 
 _NAMES = {
     "commands.building": ("build_solver", "load_solver", "make_student"),

@@ -124,7 +124,8 @@ def evaluate(
     from hf_mwp.compress.pruning import zero_random_weights
 
     from .tasks.evaluation import evaluate_split, predict_options
-    from .tasks.make_task import make_task, print_data_report
+    from .tasks.loaded_data import print_data_report
+    from .tasks.make_task import make_task
 
     device = find_device(args.device)
     with RunFolder(_output_folder(args, data_args), "evaluate", option_values(args, data_args)) as folder:

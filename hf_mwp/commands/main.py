@@ -8,9 +8,9 @@ from contextlib import suppress
 from functools import partial
 from importlib import import_module
 
-from hf_mwp import __version__
 from hf_mwp.utils.control_characters import show_controls
 from hf_mwp.utils.main_process import end_process_group
+from hf_mwp.utils.version import __version__
 
 from .options.parsing import parse
 from .options.stages import STAGES, command_module, trains, types_of

@@ -92,7 +92,8 @@ def prune(
     from hf_mwp.utils.provenance import write_training_texts
 
     from .tasks.evaluation import measure_splits
-    from .tasks.make_task import make_task, print_data_report
+    from .tasks.loaded_data import print_data_report
+    from .tasks.make_task import make_task
     from .tasks.plots import can_draw
     from .training import RunResult
 

@@ -77,7 +77,7 @@ def rerank(
     Returns the file of the re-ranker, and the re-ranker with its accuracies."""
     from hf_mwp.solver.solving.fit_reranker import fit_reranker
 
-    from .tasks.make_task import print_data_report
+    from .tasks.loaded_data import print_data_report
     from .tasks.math_word_problems import MathWordProblems
 
     check_one_process("rerank", launches=False)

@@ -140,7 +140,7 @@ def make_stark_trainer(
 
     from hf_mwp.compress.trainers import StarkTrainer
 
-    from .tasks.make_task import print_data_report
+    from .tasks.loaded_data import print_data_report
 
     # The same seed gives a student with the same random weights when the run resumes.
     set_seed(config.seed)

@@ -19,7 +19,7 @@ from hf_mwp.utils.run_folder import RunFolder
 from .hub.run_records import read_figures, read_stage
 from .resuming import begin_record, begin_run
 from .tasks.evaluation import Evaluation, evaluate_splits
-from .tasks.make_task import print_data_report
+from .tasks.loaded_data import print_data_report
 from .tasks.plots import can_draw, draw_learning_curve
 from .tasks.reporter import SILENT, Reporter
 from .tasks.task import Task

@@ -21,6 +21,7 @@ from .files import content_digest, find_names, read_json, write_atomically, writ
 from .main_process import is_main_process
 from .replacement import UNFINISHED, finish_replacement, replacing_files
 from .usage_error import UsageError
+from .version import __version__
 
 
 CONFIG = "run_config.yaml"
@@ -264,8 +265,6 @@ def git_revision() -> str | None:
 def describe_environment() -> dict[str, Any]:
     """Return the time, the Git revision, the versions of this package and its libraries, and the machine."""
     import torch
-
-    from hf_mwp import __version__
 
     versions = {"hf_mwp": __version__}
     for name in LIBRARIES:

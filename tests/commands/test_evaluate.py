@@ -14,8 +14,8 @@ from hf_mwp.commands.building.solver import load_solver
 from hf_mwp.commands.main import main
 from hf_mwp.commands.options.search_options import find_device
 from hf_mwp.commands.tasks.data_options import DataArguments
-from hf_mwp.commands.tasks.make_task import print_data_report
-from hf_mwp.commands.tasks.math_word_problems import MathWordProblems, keep_loaded
+from hf_mwp.commands.tasks.loaded_data import keep_loaded, print_data_report
+from hf_mwp.commands.tasks.math_word_problems import MathWordProblems
 from hf_mwp.commands.terminal.console import CommandConsole
 from hf_mwp.solver.metrics import FAILURE_REASONS, calibration_report
 from hf_mwp.utils.usage_error import UsageError

@@ -66,7 +66,7 @@ def run_recipe(
     commands = with_launcher(commands, launch)
     accuracies = []
     # Imports Transformers, which `--help` does not need.
-    from hf_mwp.commands.tasks.math_word_problems import keep_loaded
+    from hf_mwp.commands.tasks.loaded_data import keep_loaded
 
     with keep_loaded():
         for recipe, stages in plans:

@@ -11,7 +11,6 @@ from typing import Any
 
 import yaml
 
-from hf_mwp import __version__
 from hf_mwp.commands.options.parsing import read_options
 from hf_mwp.commands.options.stages import STAGES, options_of, trains, types_of
 from hf_mwp.solver.data.sources import LOADERS, split_name
@@ -20,6 +19,7 @@ from hf_mwp.utils.files import content_digest, write_atomically
 from hf_mwp.utils.job import Job
 from hf_mwp.utils.option import affects_result, default_of, option_values
 from hf_mwp.utils.usage_error import UsageError
+from hf_mwp.utils.version import __version__
 
 
 OPTIONS = "stage.yaml"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from hf_mwp.solver.data.data_error import DataError
 from hf_mwp.solver.data.file_contents import RecordReader
-from hf_mwp.solver.data.schema import Record, Rows
+from hf_mwp.solver.data.record import Record, Rows
 from hf_mwp.utils.checked_types import checked
 from hf_mwp.utils.checks import check_share
 

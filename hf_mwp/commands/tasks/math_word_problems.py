@@ -1,7 +1,6 @@
 """Task of solving math word problems."""
 
-import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from functools import cached_property
 from operator import attrgetter
@@ -25,6 +24,7 @@ from hf_mwp.solver.training import (
 from hf_mwp.solver.training.solver_dataset import prepare_training_rows
 
 from .data_options import DataArguments
+from .loaded_data import once
 from .task import Task, limit_rows
 
 
@@ -114,29 +114,3 @@ class MathWordProblems(Task):
                 break
         tags = ["hf_mwp", "math-word-problems"]
         return {"pipeline_tag": None, "datasets": [self.name], "language": language, "tags": tags}
-
-
-# Results of [`once`] within [`keep_loaded`].
-_results: dict[tuple, Any] | None = None
-
-
-@contextlib.contextmanager
-def keep_loaded() -> Iterator[None]:
-    """Read and report each dataset only once inside the context, for example for the stages of a recipe."""
-    global _results
-    outer_results = _results
-    if _results is None:
-        _results = {}
-    try:
-        yield
-    finally:
-        _results = outer_results
-
-
-def once(key: tuple, make: Callable[[], Any]) -> Any:
-    """Return the result of `make`, which is called only once per key within [`keep_loaded`]."""
-    if _results is None:
-        return make()
-    if key not in _results:
-        _results[key] = make()
-    return _results[key]

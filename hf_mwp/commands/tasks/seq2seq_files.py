@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from hf_mwp.solver.data.data_error import DataError
 from hf_mwp.solver.data.file_contents import read_lines, read_records
 from hf_mwp.solver.data.mwp_loader import SPLIT_FILES, check_single, split_of_file
-from hf_mwp.solver.data.schema import Record, Rows
+from hf_mwp.solver.data.record import Record, Rows
 from hf_mwp.solver.data.splits import hold_out
 from hf_mwp.utils.downloads import missing_folder
 

@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .numbers import parse_number
+from .numbers import is_slot, parse_number
 from .operators import COMMUTATIVE, fold_postfix
-from .parsing import is_slot
 
 
 _INVERSE = {"+": "-", "*": "/"}

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
-from .numbers import ExpressionError, parse_number
+from .numbers import ExpressionError, is_slot, parse_number
 from .operators import MARK, PRECEDENCE, infix_from_postfix
-from .parsing import is_slot
 
 
 # Maximum bits of numerator and denominator. Below 1024, exact values are finite floats, and only 0 converts to 0.

@@ -5,9 +5,9 @@ from fractions import Fraction
 
 from .canonical import canonical_prefix
 from .evaluation import Number, evaluate_postfix
-from .numbers import ExpressionError, normalize_number, parse_number
+from .numbers import ExpressionError, is_slot, normalize_number, parse_number
 from .operators import PRECEDENCE, infix_from_postfix, nesting_level
-from .parsing import infix_to_postfix, is_slot
+from .parsing import infix_to_postfix
 
 
 MAX_NODES = 10_000  # maximum number of nodes of a tree; bounds the running time of all methods

@@ -28,6 +28,7 @@ Pattern of an unsigned literal in a text or an equation:
 - a decimal without leading zero, `.5`, not directly after a word or number.
 """
 
+SLOT_PATTERN = re.compile(r"N(0|[1-9]\d{0,3})", flags=re.ASCII)  # `N0` to `N9999`
 VULGAR = "¼-¾⅐-⅞"  # single-character fractions, for a character class of a regular expression
 VULGAR_PATTERN = re.compile(rf"({_D}*)\s?([{VULGAR}])")  # with the whole number before it
 
@@ -63,6 +64,11 @@ class ExpressionError(ValueError):
         elif position is not None:
             message += f" (at {position})"
         super().__init__(message)
+
+
+def is_slot(token: str) -> bool:
+    """Return whether a token is a number slot: `N0`, `N1`, ..."""
+    return token[:1] == "N" and SLOT_PATTERN.fullmatch(token) is not None
 
 
 def to_half_width(text: str) -> str:

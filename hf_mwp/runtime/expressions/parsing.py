@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from .notations import plain_notation
 from .numbers import (
     NUMBER_PATTERN,
+    SLOT_PATTERN,
     VULGAR,
     VULGAR_PATTERN,
     ExpressionError,
@@ -17,7 +18,6 @@ from .numbers import (
 from .operators import BRACKETS, OPERATOR_SPELLINGS, PRECEDENCE, RIGHT_ASSOCIATIVE, SIGN_PRECEDENCE
 
 
-SLOT_PATTERN = re.compile(r"N(0|[1-9]\d{0,3})", flags=re.ASCII)  # `N0` to `N9999`
 _SPACE = re.compile(r"\s*")
 _WORD = re.compile(rf"[^\W\d{VULGAR}]\w*")
 _OPERATOR = re.compile(r"\*\*|[-+*/^:]")
@@ -229,8 +229,3 @@ class _Scan:
             self.output[-1] = (f"{last}%", offset)
         else:
             self.output += [("100", position), ("/", position)]
-
-
-def is_slot(token: str) -> bool:
-    """Return whether a token is a number slot: `N0`, `N1`, ..."""
-    return token[:1] == "N" and SLOT_PATTERN.fullmatch(token) is not None

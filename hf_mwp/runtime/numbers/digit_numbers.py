@@ -5,8 +5,15 @@ from collections.abc import Iterator
 from fractions import Fraction
 from itertools import pairwise
 
-from hf_mwp.runtime.expressions import ExpressionError, parse_number
-from hf_mwp.runtime.expressions.numbers import MAX_NUMBER_LENGTH, VULGAR, VULGAR_PATTERN, to_half_width, vulgar_literal
+from hf_mwp.runtime.expressions.numbers import (
+    MAX_NUMBER_LENGTH,
+    VULGAR,
+    VULGAR_PATTERN,
+    ExpressionError,
+    parse_number,
+    to_half_width,
+    vulgar_literal,
+)
 
 
 _MINUS = "−–﹣－-"  # for use at the end of a character class

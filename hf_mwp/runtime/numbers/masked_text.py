@@ -139,7 +139,10 @@ def mask_numbers(
         mentions = _replace_by_forms(text, mentions, matches)
         mentions = scale_numbers(text, mentions, language)
         notes = [mention.note for mention in mentions if mention.note]
-        notes += find_unread(text, mentions, language, reads_words)
+        unread_forms = ()
+        if language == "zh" and not reads_words:
+            unread_forms = CHINESE_COUNTS
+        notes += find_unread(text, mentions, language, unread_forms)
     segments = []
     start = 0
     for mention in mentions:

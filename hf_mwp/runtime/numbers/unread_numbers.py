@@ -1,9 +1,9 @@
 """Digits and words of a text that may be numbers but are not read as such."""
 
 import re
+from collections.abc import Sequence
 
-from .chinese_forms import CHINESE_COUNTS
-from .number_form import find_forms
+from .number_form import NumberForm, find_forms
 from .number_mention import NumberMention
 
 
@@ -21,14 +21,16 @@ _UNREAD = {
 }
 
 
-def find_unread(text: str, mentions: list[NumberMention], language: str, parse_number_words: bool) -> list[str]:
-    """Return a note for each of the first `MAX_NOTES` words and characters that may be numbers and were not read."""
+def find_unread(
+    text: str, mentions: list[NumberMention], language: str, unread_forms: Sequence[NumberForm] = ()
+) -> list[str]:
+    """Return a note for each of the first `MAX_NOTES` words and characters that may be unread numbers: matches
+    of the patterns of the language, and of `unread_forms`, which this reading of the text leaves out."""
     covered = bytearray(len(text))
     for mention in mentions:
         covered[mention.start : mention.end] = b"\1" * (mention.end - mention.start)
     spans = [match.span() for match in _UNREAD[language].finditer(text)]
-    if language == "zh" and not parse_number_words:
-        spans += [(match.start, match.end) for match in find_forms(text, CHINESE_COUNTS)]
+    spans += [(match.start, match.end) for match in find_forms(text, unread_forms)]
     words: list[str] = []
     for start, end in sorted(spans):
         word = text[start:end]

@@ -13,7 +13,7 @@ from hf_mwp.solver.data.data_error import DataError
 from hf_mwp.solver.data.file_contents import RECORD_SUFFIXES, is_record_file, read_lines, read_records
 from hf_mwp.solver.data.file_format import FileFormat
 from hf_mwp.solver.data.mwp_loader import text_fields
-from hf_mwp.solver.data.schema import Record
+from hf_mwp.solver.data.record import Record
 from hf_mwp.solver.data.sources import LOADERS, read_part, split_name
 from hf_mwp.utils.checked_types import checked
 from hf_mwp.utils.control_characters import without_controls

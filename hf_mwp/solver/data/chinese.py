@@ -4,7 +4,7 @@ from typing import Any
 
 from .file_contents import RecordReader
 from .mwp_loader import PARTS, MwpLoader, kind_by_operations
-from .schema import Record, Rows
+from .record import Record, Rows
 from .splits import hash_bucket, split_by_complexity, split_by_fold, split_by_lists
 from .usability import REASONS
 

@@ -9,7 +9,8 @@ from hf_mwp.runtime.problems.worked_steps import StepError, compose_steps
 
 from .file_contents import RecordReader
 from .mwp_loader import MwpLoader, changed_columns, kind_by_operations
-from .schema import Record, Rows, make_row, problem_from_row
+from .record import Record, Rows
+from .schema import make_row, problem_from_row
 from .splits import hash_bucket, split_by_complexity, split_by_fold, split_by_lists
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from .data_error import DataError
 from .file_format import SAMPLE_SIZE, FileFormat, detect_encoding, detect_separator
-from .schema import Record, Rows
+from .record import Record, Rows
 
 
 RECORD_SUFFIXES = (".jsonl", ".json", ".csv", ".tsv")

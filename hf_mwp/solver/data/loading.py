@@ -24,8 +24,9 @@ from .data_error import DataError
 from .file_format import FileFormat
 from .load_report import LoadReport, SplitReport
 from .mwp_loader import FileLoader, changed_columns
+from .record import Rows
 from .row_selection import Example, select_extra_rows, select_rows
-from .schema import COLUMNS, Rows
+from .schema import COLUMNS
 from .sources import SPLITS, find_folder, find_loader, find_scheme, make_reader, read_part
 from .splits import hold_out
 from .usability import with_solved_equation

@@ -11,7 +11,8 @@ from hf_mwp.utils.language import LATIN_WORD, language_of
 from .data_error import DataError
 from .file_contents import RECORD_SUFFIXES, RecordReader
 from .file_format import ALIASES, FileFormat, missing_text_message
-from .schema import Record, Rows, make_row
+from .record import Record, Rows
+from .schema import make_row
 
 
 PARTS = {"train": "train", "validation": "valid", "test": "test"}  # Usual file names of the splits.

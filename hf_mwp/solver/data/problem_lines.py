@@ -17,7 +17,7 @@ from hf_mwp.utils.usage_error import UsageError
 from .file_contents import ANY_FORMAT, is_record_file, open_file, read_lines, read_records
 from .file_format import UTF16_MARKS, FileFormat
 from .mwp_loader import text_fields
-from .schema import Record
+from .record import Record
 
 
 _NO_UTF8 = re.compile("[\udc80-\udcff]")  # Characters to which `read_lines` decodes bytes that are not UTF-8.

@@ -13,7 +13,7 @@ from .data_error import DataError
 from .file_contents import RECORD_FILES, RecordReader, is_record_file
 from .file_format import FileFormat
 from .mwp_loader import FileLoader, MwpLoader
-from .schema import Rows
+from .record import Rows
 
 
 _LOADERS = {loader.name: loader for loader in (*chinese.LOADERS, *english.LOADERS)}

@@ -9,7 +9,8 @@ from typing import Any
 from hf_mwp.runtime.expressions import ExpressionError
 from hf_mwp.runtime.problems import ProblemError
 
-from .schema import Rows, problem_from_row
+from .record import Rows
+from .schema import problem_from_row
 
 
 def hold_out(rows: Rows, fraction: float) -> tuple[Rows, Rows]:

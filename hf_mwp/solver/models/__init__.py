@@ -6,7 +6,8 @@ from .athena import AthenaConfig, AthenaModel
 from .decoder import Decoder
 from .gts import GTSConfig, GTSDecoder
 from .mwp_solver import MwpSolver, MwpSolverConfig
-from .solver import SolveOutput, Solver
+from .solve_output import SolveOutput
+from .solver import Solver
 
 
 __all__ = [

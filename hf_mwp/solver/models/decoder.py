@@ -1,8 +1,8 @@
 """Interface of decoders for [`MwpSolver`]."""
 
 import copy
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import torch
@@ -11,11 +11,10 @@ from transformers import PreTrainedConfig, PreTrainedModel
 from transformers import initialization as init
 from transformers.utils import ModelOutput
 
-from hf_mwp.compress.models.prediction_kind import EXPRESSION_POSITIONS, PredictionKind
 from hf_mwp.runtime.output_vocabulary import OutputVocabulary
-from hf_mwp.solver.batches.mwp_processor import MwpProcessor
 
-from .solver import SolveOutput
+from .expression_model import ExpressionModel
+from .solve_output import SolveOutput
 
 
 class DecoderPreTrainedModel(PreTrainedModel):
@@ -54,11 +53,12 @@ class DecoderPreTrainedModel(PreTrainedModel):
         return nn.Parameter(embeddings, requires_grad=old.requires_grad)
 
 
-class Decoder(ABC):
+class Decoder(ExpressionModel):
     """
     Base class of decoders, which find expressions over the numbers of problems from the hidden states of an encoder,
     such as [`GTSDecoder`] and [`AthenaModel`]. A class that derives from `PreTrainedModel` and `Decoder`, and is
-    registered with `AutoModel`, can be the decoder of an [`MwpSolver`].
+    registered with `AutoModel`, can be the decoder of an [`MwpSolver`]. What it declares about predictions and inputs
+    is in [`~models.expression_model.ExpressionModel`].
 
     Its `config` has the fields `operators` and `constants` (the output symbols in the order of their ids, which the
     problem's numbers follow), `encoder_hidden_size`, `max_length` (maximum number of symbols) and `dropout`.
@@ -68,27 +68,13 @@ class Decoder(ABC):
     expressions too; a decoder that does not merge them may use any index of the group.
 
     Attributes:
-        prediction ([`PredictionKind`]): Kind of prediction that `forward` returns.
         prediction_fields (`tuple[str, ...]`): Config fields, besides the symbols, that change the predictions for a
             target. Student and teacher must have the same values.
-        extra_columns (`tuple[str, ...]`): Columns that [`MwpProcessor`] adds to encoded problems for the collator:
-            `"question_positions"` (`list[int]`, the question's tokens in order; the last token contains the last
-            character) and `"number_values"` (`list[str]`, exact values that `Fraction` accepts).
-        extra_inputs (`tuple[str, ...]`): Further batch entries that `generate` accepts: `"number_groups"` `(B, N)`
-            and `"question_positions"` `(B, Q)`, -1 where padded.
-        target_error (`Callable`, *optional*): Method that returns why the target of an encoded row cannot be learned,
-            or `None`. Training skips rows with an error. Not set if every target can be learned.
-        runs_in_numpy (`bool`): Whether [`runtime`] can search with its weights, so that the solver can be exported.
     """
 
     config: PreTrainedConfig
     config_class: ClassVar[type[PreTrainedConfig]]
-    prediction: ClassVar[PredictionKind] = EXPRESSION_POSITIONS
     prediction_fields: ClassVar[tuple[str, ...]] = ()
-    extra_columns: ClassVar[tuple[str, ...]] = ()
-    extra_inputs: ClassVar[tuple[str, ...]] = ()
-    target_error: Callable[[Mapping[str, Any]], str | None] | None = None
-    runs_in_numpy: ClassVar[bool] = False
 
     @property
     @abstractmethod
@@ -124,11 +110,6 @@ class Decoder(ABC):
         if dropout is not None:
             config.dropout = dropout
         return config
-
-    @abstractmethod
-    def make_collator(self, processor: MwpProcessor) -> Callable[[list[dict[str, Any]]], dict[str, Any]]:
-        """Return the collator for rows encoded by the processor. Batch entries are passed to `forward` if its
-        signature lists them. Batches with targets contain `labels`."""
 
     def added_constants(self, constants: Sequence[str]) -> list[str]:
         """Return the new constants. Raises `ValueError` if `constants` does not begin with the decoder's constants."""

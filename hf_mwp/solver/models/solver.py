@@ -1,68 +1,25 @@
 """Interface of solvers of math word problems."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import chain
-from typing import Any, Self
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
 
-import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
-from transformers.utils import ModelOutput
 
-from hf_mwp.compress.models.prediction_kind import EXPRESSION_POSITIONS, PredictionKind
-from hf_mwp.runtime.output_vocabulary import OutputVocabulary
 from hf_mwp.solver.batches.mwp_collator import MwpCollator
 from hf_mwp.solver.batches.mwp_processor import MwpProcessor
 
+from .expression_model import ExpressionModel
+from .solve_output import SolveOutput
 from .solver_kind import SOLVER, SolverKind
 
 
-@dataclass
-class SolveOutput(ModelOutput):
+class Solver(ExpressionModel):
     """
-    Decoded expressions, best first.
-
-    Args:
-        sequences (`torch.LongTensor` of shape `(batch, num_return_sequences, longest)`): Prefix ids, then -100.
-        scores (`torch.FloatTensor` of shape `(batch, num_return_sequences)`):
-            Log probability: the sum over the symbols ([`GTSDecoder`]), or the log softmax over the pool
-            ([`AthenaModel`]); minus infinity where there is no expression.
-        finished (`torch.BoolTensor` of shape `(batch, num_return_sequences)`):
-            Whether the row is an expression. Other rows are empty: without numbers and constants, there is none.
-        capped (`torch.BoolTensor` of shape `(batch,)`, *optional*):
-            Whether a limit on the number of candidates cut the search short. Only decoders with such limits set it.
-        finite (`torch.BoolTensor` of shape `(batch,)`, *optional*):
-            Whether no score was NaN or infinite, as weights may be. Rows of a problem with such scores are empty.
-    """
-
-    sequences: torch.LongTensor | None = None
-    scores: torch.FloatTensor | None = None
-    finished: torch.BoolTensor | None = None
-    capped: torch.BoolTensor | None = None
-    finite: torch.BoolTensor | None = None
-
-    @classmethod
-    def of(
-        cls, found: Sequence[Sequence[tuple[Sequence[int], float]]], count: int, device: torch.device | str
-    ) -> Self:
-        """Return the output for `count` expressions per problem, from the prefix ids and scores of each problem."""
-        longest = max((len(ids) for ids, _ in chain.from_iterable(found)), default=1)
-        sequences = []
-        scores = []
-        for answers in found:
-            num_empty = count - len(answers)
-            rows = [[*ids, *[-100] * (longest - len(ids))] for ids, _ in answers]
-            sequences.append(rows + [[-100] * longest] * num_empty)
-            scores.append([score for _, score in answers] + [-torch.inf] * num_empty)
-        scores = torch.tensor(scores)
-        return cls(torch.tensor(sequences).to(device), scores.to(device), scores.isfinite().to(device))
-
-
-class Solver(ABC):
-    """
-    Base class of models that read problems and find expressions over their numbers, such as [`MwpSolver`].
+    Base class of models that read problems and find expressions over their numbers, such as [`MwpSolver`]. What they
+    declare about predictions and inputs is in [`~models.expression_model.ExpressionModel`].
 
     A class that derives from `PreTrainedModel` and `Solver` can be trained by [`SolverTrainer`], used as student or
     (cached) teacher of a [`DistillationTrainer`], and runs in the pipeline `math-word-problem`. Its `forward`
@@ -76,19 +33,11 @@ class Solver(ABC):
 
     Attributes:
         encoder (`PreTrainedModel`): Encoder of the text.
-        prediction ([`PredictionKind`]), extra_columns, extra_inputs (`tuple[str, ...]`), target_error (`Callable`):
-            See [`~models.decoder.Decoder`]; `extra_inputs` are arguments of `solve`.
-        runs_in_numpy (`bool`): Whether [`runtime`] can solve with its weights, so that it can be exported.
         prediction_rules (`Mapping[str, Any]`): Settings by name that change the predictions for a target.
     """
 
     encoder: PreTrainedModel
-    prediction: PredictionKind = EXPRESSION_POSITIONS
     prediction_rules: Mapping[str, Any] = {}
-    extra_columns: tuple[str, ...] = ()
-    extra_inputs: tuple[str, ...] = ()
-    target_error: Callable[[Mapping[str, Any]], str | None] | None = None
-    runs_in_numpy: bool = False
 
     @property
     def kind(self) -> SolverKind:
@@ -96,11 +45,6 @@ class Solver(ABC):
         if self.prediction is SOLVER.prediction:
             return SOLVER
         return replace(SOLVER, prediction=self.prediction)
-
-    @property
-    @abstractmethod
-    def vocabulary(self) -> OutputVocabulary:
-        """Return the output symbols. The problem's numbers have the ids that follow."""
 
     @property
     @abstractmethod

@@ -11,7 +11,8 @@ import torch
 from transformers.utils import logging
 
 from hf_mwp.solver.batches.mwp_processor import MwpProcessor
-from hf_mwp.solver.data.schema import as_text, without_nan
+from hf_mwp.solver.data.record import as_text
+from hf_mwp.solver.data.schema import without_nan
 from hf_mwp.utils.control_characters import show_controls
 
 

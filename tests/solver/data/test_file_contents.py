@@ -9,7 +9,7 @@ import pytest
 
 from hf_mwp.solver.data import DataError
 from hf_mwp.solver.data.file_contents import RecordReader, read_entries, read_lines
-from hf_mwp.solver.data.schema import Record
+from hf_mwp.solver.data.record import Record
 
 
 def read(path: Path) -> list:

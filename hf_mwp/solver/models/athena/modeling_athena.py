@@ -18,7 +18,7 @@ from hf_mwp.runtime.output_vocabulary import OutputVocabulary
 from hf_mwp.solver.batches.mwp_processor import MwpProcessor
 
 from ..decoder import Decoder, DecoderPreTrainedModel
-from ..solver import SolveOutput
+from ..solve_output import SolveOutput
 from .configuration_athena import AthenaConfig
 from .gold_plan import InitialConstants, PlanMaker
 from .layers_athena import Aggregate, ConstantEmbedding, FeedForward, Judge, scatter_rows

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from hf_mwp.compress.losses.precision import at_least_fp32
 
-from ..solver import SolveOutput
+from ..solve_output import SolveOutput
 from .gold_plan import PlanMaker
 from .layers_athena import scatter_rows
 from .thoughts import AGGREGATES, OPERATIONS, Candidate, Expansion, ThoughtTable

@@ -16,7 +16,7 @@ from hf_mwp.solver.batches.mwp_processor import MwpProcessor
 from hf_mwp.solver.batches.tree_batch import TreeBatch
 
 from ..decoder import Decoder, DecoderPreTrainedModel
-from ..solver import SolveOutput
+from ..solve_output import SolveOutput
 from .configuration_gts import GTSConfig
 from .tree_search import DecoderMemory, LiveWeights, TreeSearch, uses_numpy
 

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..solver import SolveOutput
+from ..solve_output import SolveOutput
 
 
 @dataclass

@@ -31,8 +31,9 @@ from hf_mwp.utils.provenance import inherit_training_texts, training_texts_of, w
 from hf_mwp.utils.usage_error import UsageError, not_a_solver
 
 from ..decoder import Decoder
-from ..gts import GTSDecoder
-from ..solver import SolveOutput, Solver
+from ..gts.modeling_gts import GTSDecoder
+from ..solve_output import SolveOutput
+from ..solver import Solver
 from .configuration_mwp_solver import MwpSolverConfig, SolverFolderError
 
 
