@@ -5,7 +5,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from hf_mwp.compress.models.model_kind import kind_of, unwrapped
+from hf_mwp.compress.models.model_kind import check_equal
 from hf_mwp.utils.usage_error import UsageError
 
 from .features import Features
@@ -22,64 +22,6 @@ def check_frozen_teacher(student: nn.Module, teacher: nn.Module) -> None:
                 f"The student's {name} is also a weight of the teacher (the same model?), so training would change "
                 "the teacher. Pass a copy (`copy.deepcopy`)."
             )
-
-
-def check_embeddings(student: nn.Module, teacher: nn.Module) -> None:
-    """Raise `ValueError` if two models embed different numbers of tokens, since they cannot read the same ids."""
-    try:
-        student_size = unwrapped(student).get_input_embeddings().num_embeddings
-        teacher_size = unwrapped(teacher).get_input_embeddings().num_embeddings
-    except (AttributeError, NotImplementedError):
-        return  # not text models
-    if student_size != teacher_size:
-        raise ValueError(
-            f"The student embeds {student_size} tokens, the teacher {teacher_size}. Create the student with the "
-            "teacher's tokenizer or processor. If one model only has spare rows, or has its own tokenizer and only "
-            "predictions are compared, also pass the teacher's (`teacher_processing_class`). A sequence-to-sequence "
-            "student with any tokenizer can learn from texts that the teacher generates (`hf-mwp pseudo-label`)."
-        )
-
-
-def check_decoding(student: nn.Module, teacher: nn.Module) -> None:
-    """Raise `ValueError` if the teacher has no decoder, or the two decoders would read the same labels differently."""
-    _check_kind("a sequence-to-sequence model", kind_of(teacher).has_decoder, teacher)
-    remedy = "Decoders must read labels alike: create the student with `make_student`, or set it."
-    student_config = unwrapped(student).config
-    teacher_config = unwrapped(teacher).config
-    for name in ("decoder_start_token_id", "pad_token_id"):
-        _check_equal(name, getattr(student_config, name, None), getattr(teacher_config, name, None), remedy)
-
-
-def check_solvers(student: nn.Module, teacher: nn.Module, teacher_processing: Any = None) -> None:
-    """Raise `ValueError` unless two solvers have the same symbols, the same kind of decoder and fitting embeddings."""
-    _check_kind("a solver", kind_of(teacher).is_solver, teacher)
-    student = unwrapped(student)
-    teacher = unwrapped(teacher)
-    remedy = "Probabilities are compared symbol by symbol: create the student with the teacher's processor."
-    for name in ("operators", "constants"):
-        student_symbols = list(getattr(student.vocabulary, name))
-        teacher_symbols = list(getattr(teacher.vocabulary, name))
-        _check_equal(name, student_symbols, teacher_symbols, remedy)
-    remedy = "Decoders of different kinds cannot be compared: train a teacher with the student's (`--decoder`)."
-    _check_equal("predictions", student.prediction.name, teacher.prediction.name, remedy)
-    remedy = "They score different candidates: create the student from the teacher or with its `decoder_config`."
-    for name, rule in student.prediction_rules.items():
-        _check_equal(name, rule, teacher.prediction_rules.get(name), remedy)
-    if teacher_processing is not None:
-        teacher_processing.check_model(teacher)
-    else:
-        check_embeddings(student, teacher)
-
-
-def _check_kind(kind: str, is_kind: bool, teacher: nn.Module) -> None:
-    if not is_kind:
-        raise ValueError(f"The student is {kind}, but the teacher, a `{type(teacher).__name__}`, is not.")
-
-
-def _check_equal(name: str, student_value: Any, teacher_value: Any, remedy: str) -> None:
-    """Raise `ValueError` if a setting of student and teacher differs."""
-    if student_value != teacher_value:
-        raise ValueError(f"The student has {name}={student_value}, the teacher has {name}={teacher_value}. {remedy}")
 
 
 def needs_own_inputs(processing: Any, teacher_processing: Any) -> bool:
@@ -100,7 +42,7 @@ def needs_own_inputs(processing: Any, teacher_processing: Any) -> bool:
         )
     remedy = "Both processors must read problems in the same way: use the teacher's processor."
     for name in ("vocabulary", "parse_number_words", "number_reading", "language"):
-        _check_equal(name, getattr(processing, name, None), getattr(teacher_processing, name, None), remedy)
+        check_equal(name, getattr(processing, name, None), getattr(teacher_processing, name, None), remedy)
     if not mask_numbers:
         return False
     return not (same_tokens and processing.number_tokens == teacher_processing.number_tokens)

@@ -11,7 +11,7 @@ from torch import nn
 from hf_mwp.compress.models.model_kind import input_names, kind_of
 from hf_mwp.utils.usage_error import UsageError
 
-from .compatibility import check_decoding, check_embeddings, check_frozen_teacher, check_solvers, needs_own_inputs
+from .compatibility import check_frozen_teacher, needs_own_inputs
 from .ensemble_teacher import TEACHER_INPUTS, EnsembleTeacher, members_of
 from .features import Features, read_features
 from .objectives.objective import TeacherRequest
@@ -57,12 +57,7 @@ class LiveTeacher:
         for number, (teacher, processor) in enumerate(zip(members, self.processors, strict=True)):
             try:
                 check_frozen_teacher(student, teacher)
-                if student_kind.has_decoder:
-                    check_decoding(student, teacher)
-                if student_kind.is_solver:
-                    check_solvers(student, teacher, self.own_processors.get(number))
-                elif processor is None:
-                    check_embeddings(student, teacher)
+                student_kind.check_teacher(student, teacher, processor, number in self.own_processors)
             except ValueError as error:
                 if len(members) == 1:
                     raise

@@ -1,5 +1,6 @@
 """Kinds of models that losses, caches and trainers distinguish."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from inspect import Parameter, signature
 from typing import Any
@@ -43,6 +44,44 @@ class ModelKind:
         model = unwrapped(model)
         return getattr(model, "base_model", model)
 
+    def check_teacher(
+        self, student: nn.Module, teacher: nn.Module, processing: Any = None, reads_own_tokens: bool = False
+    ) -> None:
+        """
+        Raise `ValueError` if a student of this kind cannot learn from a teacher.
+
+        Args:
+            student (`nn.Module`), teacher (`nn.Module`): The two models.
+            processing (*optional*): Tokenizer or processor of the teacher.
+            reads_own_tokens (`bool`, *optional*, defaults to `False`): Whether `processing` has other tokens than the
+                student's, so that the teacher gets inputs of its own.
+        """
+        if processing is None:
+            check_embeddings(student, teacher)
+
+    def check_inputs(self, model: Any, inputs: Mapping[str, Any]) -> None:
+        """Raise `ValueError` if losses on the predictions of a model cannot be computed from the batch."""
+
+    def check_shape(self, model: Any, logits: Tensor | None) -> None:
+        """Raise `ValueError` if the classes in the logits of a model cannot be found by their shape."""
+
+    def positions(self, inputs: Mapping[str, Any], needs_labels: bool = False) -> Tensor | None:
+        """Return the mask `(batch, length)` of the positions, or `(batch,)` of the rows, whose predictions are
+        compared, or `None` for all. With `needs_labels`, rows of a classifier with the label -100 are left out."""
+        labels = inputs.get("labels")
+        if self.per_position:
+            return inputs.get("attention_mask") if labels is None else labels != -100
+        if needs_labels and labels is not None and not labels.is_floating_point():
+            return labels != -100
+        return None
+
+    def num_items(self, inputs: Mapping[str, Any], needs_labels: bool = False) -> Tensor | int | None:
+        """Return the number of items over which a loss on predictions is a mean, or `None` if it is not known."""
+        positions = self.positions(inputs, needs_labels)
+        if positions is not None:
+            return positions.sum()
+        return None if self.per_position else num_rows(inputs)
+
 
 class Seq2SeqKind(ModelKind):
     """Kind of sequence-to-sequence models."""
@@ -52,12 +91,56 @@ class Seq2SeqKind(ModelKind):
 
         return Seq2SeqAdapter
 
+    def check_teacher(
+        self, student: nn.Module, teacher: nn.Module, processing: Any = None, reads_own_tokens: bool = False
+    ) -> None:
+        if not kind_of(teacher).has_decoder:
+            name = type(teacher).__name__
+            raise ValueError(f"The student is a sequence-to-sequence model, but the teacher, a `{name}`, is not.")
+        remedy = "Decoders must read labels alike: create the student with `make_student`, or set it."
+        student_config = unwrapped(student).config
+        teacher_config = unwrapped(teacher).config
+        for name in ("decoder_start_token_id", "pad_token_id"):
+            check_equal(name, getattr(student_config, name, None), getattr(teacher_config, name, None), remedy)
+        super().check_teacher(student, teacher, processing, reads_own_tokens)
+
+    def check_inputs(self, model: Any, inputs: Mapping[str, Any]) -> None:
+        if inputs.get("labels") is None:
+            raise ValueError("Labels are needed to select the predictions of a decoder. Pass `labels`.")
+
+
+class CausalKind(ModelKind):
+    """Kind of causal language models, which this package does not distil."""
+
+    def check_inputs(self, model: Any, inputs: Mapping[str, Any]) -> None:
+        name = type(unwrapped(model)).__name__
+        raise ValueError(f"`{name}` is a causal language model. Use the `DistillationTrainer` of TRL.")
+
+
+class ImageSegmenterKind(ModelKind):
+    """Kind of models with a class for each pixel of an image."""
+
+    def check_shape(self, model: Any, logits: Tensor | None) -> None:
+        model = unwrapped(model)
+        shape = tuple(logits.shape)
+        num_labels = getattr(getattr(model, "config", None), "num_labels", None)
+        if len(shape) != 4 or shape[1] != num_labels:
+            raise ValueError(
+                f"`{type(model).__name__}` returns logits of the shape {shape}. Only classes of rows "
+                "`(batch, classes)`, of positions `(batch, positions, classes)` and of pixels "
+                f"`(batch, num_labels={num_labels}, height, width)` can be compared. Set `soft_label_weight=0` or "
+                "`prediction_weight=0`, or write an `Objective`."
+            )
+
+    def positions(self, inputs: Mapping[str, Any], needs_labels: bool = False) -> Tensor | None:
+        return None
+
 
 CLASSIFIER = ModelKind("classifier")
 TOKEN_MODEL = ModelKind("token model", per_position=True)
 SEQ2SEQ = Seq2SeqKind("sequence-to-sequence model", per_position=True, has_decoder=True)
-CAUSAL = ModelKind("causal language model", per_position=True)
-IMAGE_SEGMENTER = ModelKind("image segmentation model", prediction=PIXELS)
+CAUSAL = CausalKind("causal language model", per_position=True)
+IMAGE_SEGMENTER = ImageSegmenterKind("image segmentation model", prediction=PIXELS)
 
 
 def names_its_kind(model: Any) -> bool:
@@ -121,3 +204,30 @@ def kind_of(model: Any, logits: Tensor | None = None) -> ModelKind:
     if logits is None or is_per_row:
         return CLASSIFIER
     return TOKEN_MODEL if logits.dim() == 3 else IMAGE_SEGMENTER
+
+
+def num_rows(inputs: Mapping[str, Any]) -> int:
+    """Return the number of rows in a batch."""
+    return next(len(values) for values in inputs.values() if isinstance(values, Tensor))
+
+
+def check_equal(name: str, student_value: Any, teacher_value: Any, remedy: str) -> None:
+    """Raise `ValueError` if a setting of student and teacher differs."""
+    if student_value != teacher_value:
+        raise ValueError(f"The student has {name}={student_value}, the teacher has {name}={teacher_value}. {remedy}")
+
+
+def check_embeddings(student: nn.Module, teacher: nn.Module) -> None:
+    """Raise `ValueError` if two models embed different numbers of tokens, since they cannot read the same ids."""
+    try:
+        student_size = unwrapped(student).get_input_embeddings().num_embeddings
+        teacher_size = unwrapped(teacher).get_input_embeddings().num_embeddings
+    except (AttributeError, NotImplementedError):
+        return  # not text models
+    if student_size != teacher_size:
+        raise ValueError(
+            f"The student embeds {student_size} tokens, the teacher {teacher_size}. Create the student with the "
+            "teacher's tokenizer or processor. If one model only has spare rows, or has its own tokenizer and only "
+            "predictions are compared, also pass the teacher's (`teacher_processing_class`). A sequence-to-sequence "
+            "student with any tokenizer can learn from texts that the teacher generates (`hf-mwp pseudo-label`)."
+        )

@@ -12,6 +12,7 @@ class PredictionKind:
     outputs: tuple[str, ...] = ("logits",)  # names of the model's outputs
     is_ragged = False  # rows of the outputs differ in length, and are padded with the smallest finite number
     has_numbers = False  # the last classes are the numbers of the row's problem
+    has_values = True  # each logit is a value that can be compared; padded and missing classes have none
     has_targets = True  # the labels are the correct classes, one for each prediction
 
     def class_scores(self, output: str, logits: Tensor) -> Tensor:
@@ -53,6 +54,7 @@ class ExpressionPositions(PredictionKind):
 
     name = "positions of an expression"
     has_numbers = True
+    has_values = False
 
     def mask_missing_numbers(self, output: str, logits: Tensor, number_positions: Tensor) -> Tensor:
         symbols = logits.shape[-1] - number_positions.shape[1]
@@ -68,6 +70,7 @@ class JudgedCandidates(PredictionKind):
     name = "judged candidates"
     outputs = ("logits", "answer_logits")
     is_ragged = True
+    has_values = False
     has_targets = False
 
     def class_scores(self, output: str, logits: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ from accelerate.utils import send_to_device
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
-from hf_mwp.compress.models.model_kind import CLASSIFIER, has_exclusive_classes, kind_of
+from hf_mwp.compress.models.model_kind import has_exclusive_classes, kind_of
 from hf_mwp.compress.models.model_outputs import named_outputs, shape_of
 from hf_mwp.utils.checked_types import checked
 from hf_mwp.utils.usage_error import UsageError
@@ -172,7 +172,7 @@ def batch_losses(teacher: nn.Module, student: nn.Module | None, batch: Mapping, 
         return [loss]
     with torch.no_grad():
         student_output = named_outputs(student, batch)
-    valid = None if model_kind is CLASSIFIER else labels != -100
+    valid = model_kind.positions(batch)
     # A solver may have several outputs to compare; the loss of a row is the sum over them.
     losses = 0.0
     for name in prediction.outputs:

@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from hf_mwp.commands.building import make_student
-from hf_mwp.compress.distillation.compatibility import check_solvers
 from hf_mwp.compress.distillation.ensemble_teacher import EnsembleTeacher
 from hf_mwp.compress.distillation.features import read_features
 from hf_mwp.compress.distillation.objectives import DKD, HiddenStates, SoftLabels
@@ -14,6 +13,7 @@ from hf_mwp.compress.pruning import HeadPruningCallback
 from hf_mwp.compress.trainers import DistillationConfig, DistillationTrainer
 from hf_mwp.runtime.expressions import Expression
 from hf_mwp.solver.models import MwpSolver
+from hf_mwp.solver.models.solver_kind import SOLVER
 from tests.compress.trainers.distilling import copy_of, training_logs
 from tests.tiny import tiny_athena_solver, tiny_processor, tiny_rows, tiny_solver
 
@@ -127,11 +127,11 @@ def test_decoupled_distillation_is_refused(processor, tmp_path):
 def test_decoders_that_cannot_be_compared_are_named(processor):
     teacher = tiny_athena_solver(processor)
     with pytest.raises(ValueError, match="positions of an expression.*judged candidates"):
-        check_solvers(tiny_solver(processor), teacher)
+        SOLVER.check_teacher(tiny_solver(processor), teacher)
     with pytest.raises(ValueError, match=r"transforms=\['NEG', 'INV'\]"):
-        check_solvers(tiny_athena_solver(processor, transforms=["NEG", "INV"]), teacher)
+        SOLVER.check_teacher(tiny_athena_solver(processor, transforms=["NEG", "INV"]), teacher)
     with pytest.raises(ValueError, match="merge_numbers=False"):
-        check_solvers(tiny_athena_solver(processor, merge_numbers=False), teacher)
+        SOLVER.check_teacher(tiny_athena_solver(processor, merge_numbers=False), teacher)
 
 
 def test_an_ensemble_judges_by_the_mean_probability(processor):

@@ -16,9 +16,9 @@ from transformers import (
     ViTImageProcessorPil,
 )
 
-from hf_mwp.compress.distillation.compatibility import check_embeddings
 from hf_mwp.compress.distillation.objectives import HardLabels, HiddenStates, SoftLabels
 from hf_mwp.compress.losses import CKALoss, HiddenMSELoss
+from hf_mwp.compress.models.model_kind import check_embeddings
 from hf_mwp.compress.trainers import DistillationTrainer
 from hf_mwp.runtime.output_vocabulary import OutputVocabulary
 from hf_mwp.solver.batches.mwp_processor import MwpProcessor

@@ -6,7 +6,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from hf_mwp.compress.losses import LogitDistillationLoss
-from hf_mwp.compress.models.model_kind import IMAGE_SEGMENTER, has_exclusive_classes, kind_of, unwrapped
+from hf_mwp.compress.models.model_kind import has_exclusive_classes, kind_of, unwrapped
 from hf_mwp.compress.models.prediction_kind import PredictionKind
 from hf_mwp.utils.checked_types import checked
 
@@ -55,8 +55,7 @@ class SoftLabels(PredictionObjective):
         student_config = getattr(unwrapped(student.model), "config", None)
         teacher_config = getattr(unwrapped(teacher.model), "config", None)
         model_kind = kind_of(student.model, student.get("logits"))
-        if model_kind is IMAGE_SEGMENTER:
-            _check_pixels(student, getattr(student_config, "num_labels", None))
+        model_kind.check_shape(student.model, student.get("logits"))
         prediction = model_kind.prediction
         for name in prediction.outputs:
             student_shape = _class_shape(prediction, name, student)
@@ -124,16 +123,4 @@ def _check_class_names(student_config: Any, teacher_config: Any) -> None:
         raise ValueError(
             f"The student has the classes {[*student_names.values()]}, the teacher {[*teacher_names.values()]}. "
             "Classes are compared by their index: create the student with the teacher's `id2label`."
-        )
-
-
-def _check_pixels(student: Features, num_labels: int | None) -> None:
-    """Raise `ValueError` unless logits with more than three dimensions are `(batch, classes, height, width)`."""
-    shape = tuple(student["logits"].shape)
-    if len(shape) != 4 or shape[1] != num_labels:
-        name = type(unwrapped(student.model)).__name__
-        raise ValueError(
-            f"`{name}` returns logits of the shape {shape}. Only classes of rows `(batch, classes)`, of positions "
-            f"`(batch, positions, classes)` and of pixels `(batch, num_labels={num_labels}, height, width)` can be "
-            "compared. Set `soft_label_weight=0` or `prediction_weight=0`, or write an `Objective`."
         )

@@ -29,8 +29,8 @@ class TeacherValues(SoftLabels):
 
     def setup(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
         super().setup(student, teacher, inputs)
-        if self.kind.is_solver:
+        if not self.kind.prediction.has_values:
             raise ValueError(
-                "The logits of a solver's forbidden symbols have no values to compare. Use probabilities instead "
+                "The logits of missing symbols and numbers have no values to compare. Use probabilities instead "
                 '(`SoftLabels`, `prediction_loss="kd"`).'
             )
