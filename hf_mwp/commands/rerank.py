@@ -10,6 +10,7 @@ from pathlib import Path
 
 from hf_mwp.runtime.default_search import DefaultSearch
 from hf_mwp.runtime.plausibility import FEATURES, PlausibilityReranker
+from hf_mwp.solver.data.sources import read_part
 from hf_mwp.solver.metrics.accuracy import percent
 from hf_mwp.utils.checks import check_at_least_one
 from hf_mwp.utils.files import shorten_paths
@@ -18,6 +19,7 @@ from hf_mwp.utils.option import option, option_values
 from hf_mwp.utils.run_folder import RunFolder
 from hf_mwp.utils.usage_error import UsageError
 
+from .options.locating import locate_source
 from .options.search_options import SearchOptions, find_device
 from .tasks.data_options import DataArguments
 from .tasks.reporter import SILENT, Reporter
@@ -39,6 +41,12 @@ class RerankArguments(SearchOptions):
     regularization: float = option(1.0, "Weight of the squared distance from the ranking by probability.")
     mc_dropout_fraction: float = option(
         0.0, "Share of the problems to solve with dropout, because a solver is overconfident on its training problems."
+    )
+    confidence_data: list[str] | None = option(
+        None,
+        "Problems of other sources, which are new to the solver: files, datasets, or datasets with a split "
+        "(ape_clean:validation). The plausibility of answers is fitted on them and the validation problems.",
+        locate=locate_source,
     )
     seed: int = option(0, "Seed for the choice of problems.")
     overwrite: bool = option(False, "Replace an existing plausibility.json.", affects_result=False)
@@ -108,6 +116,11 @@ def rerank(
             validation_rows = task.rows("validation", needed=False)
             if validation_rows is not None:
                 splits["validation"] = list(validation_rows)
+        other_problems = {}
+        for source in args.confidence_data or ():
+            source_rows, _ = read_part(source, task.source, language=processor.language)
+            random.Random(args.seed).shuffle(source_rows)
+            other_problems[source] = source_rows[: args.num_samples]
         if not is_model_folder:
             folder.begin()
         reranker = fit_reranker(
@@ -118,6 +131,7 @@ def rerank(
             min_beams=args.min_beams,
             regularization=args.regularization,
             mc_dropout_fraction=args.mc_dropout_fraction,
+            other_problems=other_problems,
             batch_size=args.batch_size,
             fitted_on={
                 "model": shorten_paths(args.model),

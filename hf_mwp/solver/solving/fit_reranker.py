@@ -13,7 +13,14 @@ from hf_mwp.runtime.expressions import Expression, ExpressionError
 from hf_mwp.runtime.expressions.evaluation import Number
 from hf_mwp.runtime.plausibility.candidate_answer import candidate_answers
 from hf_mwp.runtime.plausibility.features import FEATURES, feature_row
-from hf_mwp.runtime.plausibility.plausibility_reranker import PlausibilityError, PlausibilityReranker, check_fit
+from hf_mwp.runtime.plausibility.plausibility_reranker import (
+    CONSTANT_TERM,
+    SHARE_TERM,
+    PlausibilityError,
+    PlausibilityReranker,
+    check_fit,
+    confidence_terms,
+)
 from hf_mwp.runtime.plausibility.question import Question
 from hf_mwp.runtime.problems import MathWordProblem, ProblemError
 from hf_mwp.solver.batches.mwp_processor import MwpProcessor
@@ -32,6 +39,8 @@ SCALES = [0.05 * 60 ** (step / 100) for step in range(101)]
 MIN_PLAUSIBILITY = 1e-300
 # With this dropout, the published solver answers 58 % of its training problems (91 without), and 77 of new ones.
 UNSURE_DROPOUT = 0.35
+# Weight of the squares of the confidence's weights in [`fit_confidence`], for each problem.
+CONFIDENCE_PENALTY = 0.002
 
 
 @checked
@@ -44,13 +53,15 @@ def fit_reranker(
     min_beams: int | None = None,
     regularization: float = 1.0,
     mc_dropout_fraction: float = 0.0,
+    other_problems: Mapping[str, Iterable[MathWordProblem | Mapping[str, Any]]] | None = None,
     fitted_on: Mapping[str, Any] | None = None,
     batch_size: int = 64,
     progress: ProgressBar = None,
 ) -> PlausibilityReranker:
     """
     Fit a re-ranker to the beams of the first split ([`fit_plausibility`]), calibrate its plausibilities on the other
-    splits and on problems solved with dropout ([`calibrate`]), and measure it on all splits.
+    splits and on problems solved with dropout ([`calibrate`]), and measure it on all splits. With `other_problems`,
+    the plausibility of an answer becomes its confidence, fitted on them and the other splits ([`fit_confidence`]).
 
     Args:
         model ([`Solver`]), processor ([`MwpProcessor`]): The solver, on its device.
@@ -64,6 +75,8 @@ def fit_reranker(
         mc_dropout_fraction (`float`, *optional*, defaults to 0.0): Share of the first split, at its end, to solve with
             dropout in the encoder. A solver is overconfident on its training problems; dropout increases the weights
             of the features other than its probability.
+        other_problems (`Mapping[str, Iterable]`, *optional*): Problems of other sources, by name, which the solver was
+            not trained on. Plausibilities that fit only the splits of `parts` are too large elsewhere.
         batch_size (`int`, *optional*, defaults to 64), progress (`Callable`, *optional*): See [`solve_problems`].
 
     Returns:
@@ -121,6 +134,19 @@ def fit_reranker(
             calibration_problems += problems
             calibration_beams += beams
     reranker = calibrate(reranker, calibration_problems, calibration_beams)
+    if other_problems:
+        new_problems = []
+        new_beams = []
+        for problems, beams in held_out.values():
+            new_problems += problems
+            new_beams += beams
+        for name, rows in other_problems.items():
+            problems = read(rows)
+            beams = search(problems)
+            held_out[name] = (problems, beams)
+            new_problems += problems
+            new_beams += beams
+        reranker = fit_confidence(reranker, new_problems, new_beams)
     measured = {}
     if unsure:
         measured[f"{train_name}, unsure"] = _measure(reranker, unsure, unsure_beams)
@@ -226,6 +252,54 @@ def calibrate(
         losses[scale] = torch.nn.functional.binary_cross_entropy(shares, labels).item()
     scale = min(losses, key=losses.__getitem__)
     return replace(reranker, weights={name: scale * weight for name, weight in reranker.weights.items()})
+
+
+def fit_confidence(
+    reranker: PlausibilityReranker, problems: Iterable[MathWordProblem], beams: Iterable[Trees]
+) -> PlausibilityReranker:
+    """
+    Fit the probability that the first answer is right: a logistic regression on its softmax and its features, with a
+    small penalty on squared weights (Platt, 1999, with the features of the re-ranker). The ranking does not change.
+    Problems must be new to the solver; those of several sources let the features tell how far an answer can be
+    believed, such as an answer that is a number of the text.
+    """
+    reranker = replace(reranker, confidence=None)
+    rows = []
+    right = []
+    for problem, beam in zip(problems, beams, strict=True):
+        target = right_answer(problem)
+        ranked = reranker.rerank(problem, beam)
+        if not ranked or target is None:
+            continue
+        answers = candidate_answers(Question.read(problem, beam), beam)
+        first = next(answer for answer in answers if answer.best.rank == ranked[0].rank)
+        terms = confidence_terms(ranked[0].plausibility, feature_row(first))
+        rows.append(list(terms.values()))
+        right.append(answers_match(ranked[0].value, target))
+    if not any(right) or all(right):
+        raise PlausibilityError("confidence needs problems with right and with wrong answers. Use more problems")
+    values = torch.tensor(rows, dtype=torch.float64)
+    labels = torch.tensor(right, dtype=torch.float64)
+    names = list(terms)
+    # The weights start as the softmax itself. The constant is not penalised.
+    prior = torch.tensor([float(name == SHARE_TERM) for name in names], dtype=values.dtype)
+    is_penalised = torch.tensor([float(name != CONSTANT_TERM) for name in names], dtype=values.dtype)
+    # Features have different ranges.
+    scales = values.std(0).clamp(min=0.05)
+    weights = prior.clone().requires_grad_()
+    optimizer = torch.optim.LBFGS([weights], max_iter=500, tolerance_grad=1e-6, line_search_fn="strong_wolfe")
+
+    def loss() -> Tensor:
+        optimizer.zero_grad()
+        distances = (weights - prior) * scales * is_penalised
+        total = nn.functional.binary_cross_entropy_with_logits(values @ weights, labels)
+        total = total + CONFIDENCE_PENALTY * distances.square().sum()
+        total.backward()
+        return total
+
+    optimizer.step(loss)
+    confidence = dict(zip(names, weights.detach().tolist(), strict=True))
+    return replace(reranker, confidence=confidence)
 
 
 @contextmanager

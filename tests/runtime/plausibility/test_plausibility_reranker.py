@@ -1,5 +1,6 @@
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -224,3 +225,37 @@ def test_the_packages_own_for_english():
         (Expression.from_prefix(prefix.split()), score) for prefix, score in (("- N0 N1", -0.5), ("+ N0 N1", -1.0))
     ]
     assert [int(answer.value) for answer in reranker.rerank(problem, trees)] == [13, -5]
+
+
+def test_faults_of_the_first_answer_are_reasons_against_it():
+    (first,) = reranker(not_whole_counted=-2.0).rerank(PEOPLE, BEAM[1:2])
+    assert (first.value, first.violations) == (2.5, ("2.5 人",))
+    # A weight above 0 says that the feature is no fault for this solver.
+    (first,) = reranker(not_whole_counted=2.0).rerank(PEOPLE, BEAM[1:2])
+    assert first.violations == ()
+
+
+def test_confidence_is_a_logistic_regression_on_the_softmax_and_the_features():
+    plain = reranker()
+    confident = replace(plain, confidence={"constant": -1.0, "share": 0.5, "not_whole_counted": -2.0})
+    ranked = confident.rerank(PEOPLE, BEAM)
+    assert [answer.value for answer in ranked] == [answer.value for answer in plain.rerank(PEOPLE, BEAM)]
+    # The softmax of 4/7 has the odds 4/3, that of 2/7 has 2/5.
+    assert ranked[0].plausibility == pytest.approx(1 / (1 + math.exp(1 - 0.5 * math.log(4 / 3))))
+    assert ranked[1].plausibility == pytest.approx(1 / (1 + math.exp(3 - 0.5 * math.log(2 / 5))))
+    # The only value of a beam has the softmax 1, whose log odds are limited to 20.
+    (only,) = confident.rerank(PEOPLE, BEAM[:1])
+    assert only.plausibility == pytest.approx(1 / (1 + math.exp(1 - 10)))
+
+
+def test_no_answer_is_more_plausible_than_the_first():
+    ranked = replace(reranker(), confidence={"constant": 0.0, "not_whole_counted": 5.0}).rerank(PEOPLE, BEAM)
+    assert [answer.plausibility for answer in ranked] == [0.5, 0.5, 0.5]
+
+
+def test_confidence_is_saved(tmp_path):
+    confident = replace(reranker(), confidence={"constant": -1.0, "share": 0.5})
+    confident.save_pretrained(tmp_path)
+    assert PlausibilityReranker.from_pretrained(tmp_path).confidence == {"constant": -1.0, "share": 0.5}
+    with pytest.raises(PlausibilityError, match="temperature"):
+        replace(reranker(), confidence={"temperature": 1.0})

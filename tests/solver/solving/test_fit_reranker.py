@@ -7,7 +7,7 @@ import torch
 from hf_mwp.runtime.expressions import Expression
 from hf_mwp.runtime.plausibility import FEATURES, PlausibilityError
 from hf_mwp.runtime.problems import MathWordProblem
-from hf_mwp.solver.solving.fit_reranker import _fit, calibrate, fit_plausibility
+from hf_mwp.solver.solving.fit_reranker import _fit, calibrate, fit_confidence, fit_plausibility
 
 
 def problems_and_beams(count=40, seed=0):
@@ -98,3 +98,33 @@ def test_bad_arguments_are_named():
         fit_plausibility(problems, beams, num_beams=3, regularization=0)
     with pytest.raises(ValueError, match="shorter"):
         fit_plausibility(problems, beams[:1], num_beams=3)
+
+
+def test_confidence_becomes_the_share_of_right_answers():
+    """Of these first answers, 3 in 8 are right."""
+    plain = fit_plausibility(*problems_and_beams(), num_beams=3, regularization=1e9)
+    beam = [(Expression.from_infix("N0-N1"), math.log(0.6)), (Expression.from_infix("N0+N1"), math.log(0.2))]
+    problems = []
+    for number in range(8):
+        problems.append(MathWordProblem("有9人，走了4人，还剩几人？", answer="5" if number < 3 else "7"))
+    beams = [beam] * len(problems)
+    fitted = fit_confidence(plain, problems, beams)
+    assert fitted.rerank(problems[0], beams[0])[0].plausibility == pytest.approx(3 / 8, abs=1e-3)
+    assert fitted.weights == plain.weights
+    with pytest.raises(PlausibilityError, match="right and with wrong"):
+        fit_confidence(plain, problems[:3], beams[:3])
+
+
+def test_confidence_tells_answers_with_a_fault_from_others():
+    """Numbers of people are whole: all first answers with a fraction are wrong, all others right."""
+    plain = fit_plausibility(*problems_and_beams(), num_beams=3, regularization=1e9)
+    problems = []
+    beams = []
+    for number in range(40):
+        problems.append(MathWordProblem("有9人，走了4人，还剩几人？", answer="5"))
+        first = "N0-N1" if number % 2 else "N0/N1"
+        trees = [(first, 0.6), ("N0+N1", 0.2)]
+        beams.append([(Expression.from_infix(text), math.log(probability)) for text, probability in trees])
+    fitted = fit_confidence(plain, problems, beams)
+    assert fitted.rerank(problems[0], beams[0])[0].plausibility < 0.2
+    assert fitted.rerank(problems[1], beams[1])[0].plausibility > 0.8
