@@ -61,8 +61,10 @@ _NEGATIVE = next(feature for feature in FEATURES if feature.name == "negative")
 # 56 %). Negative answers have a rule of their own.
 FAULTS = (
     *("zero", "not_whole_counted", "not_whole_days", "money_decimals", "share_above_one", "share_one", "in_text_used"),
-    *("negative_step", "zero_step", "shares_added", "unused_ratios", "by_one", "unit_differs"),
+    *("negative_step", "zero_step", "shares_added", "unused_ratios", "by_one"),
 )
+# In "How much does it cost?", feature list 3 reads the verb as a unit, which is not shown.
+MISREAD_UNITS = ("doe", "did", "will", "would", "can", "could", "should", "are", "was", "were", "ha", "have", "had")
 # Terms of `PlausibilityReranker.confidence` besides the features, and the range of its log odds.
 CONSTANT_TERM = "constant"
 SHARE_TERM = "share"
@@ -278,6 +280,8 @@ def confidence_terms(share: float, row: Sequence[float]) -> dict[str, float]:
 def _faults(answer: CandidateAnswer, row: Sequence[float], weights: Sequence[float]) -> list[str]:
     """Return the faults of an answer that do not depend on other answers, heaviest first."""
     faults = []
+    if answer.question.unit in MISREAD_UNITS:
+        return faults
     for feature, value, weight in zip(FEATURES, row, weights, strict=True):
         if feature.name in FAULTS and value > 0 and weight < 0:
             faults.append((weight * value, _complaint(feature, answer)))
@@ -317,6 +321,8 @@ def _complaint(feature: Feature, answer: CandidateAnswer) -> str:
         (answer_kind,) = answer.question.kinds
     answer_kind = answer_kind.replace("counted", "count")
     unit = answer.question.unit or answer_kind
+    if unit in MISREAD_UNITS:
+        unit = "answer"
     return feature.complaint.format(value=_shown_value(answer), unit=unit, kind=answer_kind)
 
 

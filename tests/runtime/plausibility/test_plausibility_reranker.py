@@ -235,6 +235,14 @@ def test_faults_of_the_first_answer_are_reasons_against_it():
     assert first.violations == ()
 
 
+def test_a_verb_is_not_shown_as_a_unit():
+    price = MathWordProblem("5 pens cost 2 dollars. How much does a pen cost?", language="en")
+    (first,) = reranker("en", not_whole_counted=-2.0).rerank(price, beam(("N1/N0", 0.9)))
+    assert (first.value, first.violations) == (pytest.approx(0.4), ())
+    ranked = reranker("en", not_whole_counted=-9.0).rerank(price, beam(("N1/N0", 0.9), ("N1*N0", 0.1)))
+    assert ranked[-1].violations == ("0.4 answer",)
+
+
 def test_confidence_is_a_logistic_regression_on_the_softmax_and_the_features():
     plain = reranker()
     confident = replace(plain, confidence={"constant": -1.0, "share": 0.5, "not_whole_counted": -2.0})
