@@ -36,6 +36,23 @@ def _ordinal(match: re.Match[str], text: str) -> FormMatch | None:
     return no_number(match, text)
 
 
+# Words whose numeral is no number of a problem: grades and classes, things, places, holidays.
+_NAMES = (
+    "[一二三四五六七八九]年级(?:[一二三四五六七八九]班)?|三轮车|千纸鹤|千层饼|千斤顶|千里马|百合|百科|百货|百叶窗|百米(?=赛跑|冲刺|跑)|"
+    "万花筒|万年历|八音盒|八宝粥|八仙桌|九连环|七巧板|七星|五角星|五星|五线谱|五彩|五金|五花肉|四合院|四季|四川|三明治|三峡|三国|三亚|三文鱼|"
+    "三好学生|三脚架|三角|二胡|二维码|十字(?=路口|架|绣|形)|六一(?=儿童|节|那)|五一(?=节|劳动|假|长|黄金|期间|那)|十一(?=长假|黄金周|假期|期间)|"
+    "三八(?=节|妇女)|九寨沟"
+)
+_WHEELS = re.compile("轮子|车轮|个轮")
+
+
+def _name(match: re.Match[str], text: str) -> FormMatch | None:
+    """三轮车有五辆. The number of wheels counts if the problem is about wheels."""
+    if match[0] == "三轮车" and _WHEELS.search(text):
+        return None
+    return no_number(match, text)
+
+
 def _numeral_among_digits(match: re.Match[str], text: str) -> FormMatch | None:
     """两个 in a text that has counted the same before: 小明有3个苹果，小红有两个苹果."""
     noun = re.escape(text[match.end() : match.end() + 1])
@@ -71,6 +88,7 @@ CHINESE_FORMS = (
         _numeral_among_digits,
     ),
     NumberForm("ordinals", re.compile(r"第\d(?=[天周月年季组批堆]|次(?!相遇))"), _ordinal, "第"),
+    NumberForm("names with numerals", re.compile(rf"(?<![零一二两三四五六七八九十百千万亿\d])(?:{_NAMES})"), _name),
     NumberForm("names", re.compile(r"(?<![A-Za-z\d])(?:[GDKTZC]\d{1,4}(?=次|列车)|[Mm][Pp][34]|H2O|CO2)"), no_number),
 )
 """Forms that are read in each Chinese text, in the order in which they are tried."""
