@@ -2,14 +2,13 @@
 
 import random
 import re
-import tomllib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from pathlib import Path
 
 from hf_mwp.runtime.expressions import Expression
 from hf_mwp.runtime.numbers.digit_numbers import literal_of
+from hf_mwp.runtime.numbers.units import UNIT_PAIRS, unit_names
 from hf_mwp.runtime.problems.math_word_problem import MathWordProblem
 from hf_mwp.utils.checked_types import checked
 
@@ -177,35 +176,24 @@ def _is_sound(new: MathWordProblem, old: MathWordProblem) -> bool:
     return new.agrees() and len(new.numbers) == len(old.numbers) and new.expression != old.expression
 
 
-def _read_conversions() -> dict[str, list[Conversion]]:
-    tables = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+def _make_conversions() -> dict[str, list[Conversion]]:
     conversions: dict[str, list[Conversion]] = {}
-    for language, rows in tables.items():
+    for language, pairs in UNIT_PAIRS.items():
         conversions[language] = []
-        for row in rows:
-            larger = tuple(row["larger"])
-            smaller = tuple(row["smaller"])
-            conversions[language].append(Conversion(larger, smaller, Fraction(row["factor"])))
-            conversions[language].append(Conversion(smaller, larger, Fraction(1, row["factor"])))
+        for pair in pairs:
+            conversions[language].append(Conversion(pair.larger, pair.smaller, Fraction(pair.factor)))
+            conversions[language].append(Conversion(pair.smaller, pair.larger, Fraction(1, pair.factor)))
     return conversions
 
 
-def _names(language: str) -> str:
-    """Return a pattern of the names of all units of a language, the longest first."""
-    names = set()
-    for conversion in _CONVERSIONS[language]:
-        names.update(conversion.names)
-    return "|".join(sorted(names, key=len, reverse=True))
-
-
-_CONVERSIONS = _read_conversions()
+_CONVERSIONS = _make_conversions()
 _UNIT_BEHIND = {
     # 3元5角 and 2小时30分钟 are quantities of two units.
-    "zh": re.compile(rf"\s?({_names('zh')})(?![\d半角分秒形])"),
-    "en": re.compile(rf" ({_names('en')})\b(?! (?:and )?\d)"),
+    "zh": re.compile(rf"\s?({unit_names('zh')})(?![\d半角分秒形])"),
+    "en": re.compile(rf" ({unit_names('en')})\b(?! (?:and )?\d)"),
 }
 _QUESTION_UNITS = {
-    "zh": re.compile(rf"(?:多少|几)(?:个)?({_names('zh')}|(?!钱)[\u4e00-\u9fff])"),
+    "zh": re.compile(rf"(?:多少|几)(?:个)?({unit_names('zh')}|(?!钱)[\u4e00-\u9fff])"),
     "en": re.compile(r"\bhow many ([a-z]+)\b", re.IGNORECASE),
 }
 """Patterns of questions. Group 1 is the unit or, in Chinese, measure word that they ask for."""

@@ -12,6 +12,7 @@ from .english_numerals import find_english_numerals
 from .number_form import FormMatch, find_forms
 from .number_mention import IN_DIGITS, NumberMention
 from .scale_words import scale_numbers
+from .units import convert_to_asked_unit
 from .unread_numbers import find_unread
 from .written_forms import WRITTEN_FORMS
 
@@ -138,6 +139,8 @@ def mask_numbers(
             matches = [match for match in matches if IN_DIGITS.search(text, match.start, match.end)]
         mentions = _replace_by_forms(text, mentions, matches)
         mentions = scale_numbers(text, mentions, language)
+        if number_reading == "people":
+            mentions = convert_to_asked_unit(text, mentions, language)
         notes = [mention.note for mention in mentions if mention.note]
         unread_forms = ()
         if language == "zh" and not reads_words:

@@ -110,7 +110,7 @@ def test_no_data_goes_into_the_package():
     files = [path for path in package.rglob("*") if path.is_file() and "__pycache__" not in path.parts]
     others = {path.name for path in files if path.suffix not in (".py", ".md", ".typed")}
     words = {"keywords_en.yaml", "keywords_zh.yaml", "words_en.toml", "words_zh.toml", "features.toml"}
-    words |= {"english_verbs.toml", "english_comparisons.toml", "english_prices.toml", "unit_conversion.toml"}
+    words |= {"english_verbs.toml", "english_comparisons.toml", "english_prices.toml", "units.toml"}
     assert others == words | {"plausibility.json", "page.html", "citations.bib"}
 
 

@@ -1,0 +1,141 @@
+"""Units of length, weight, time, money and other measures, and the conversion of quantities to the unit asked for."""
+
+import re
+import tomllib
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+
+from .digit_numbers import literal_of
+from .number_mention import NumberMention
+
+
+@dataclass(frozen=True)
+class UnitPair:
+    """Two units of the same measure. Each has one or more names; in English, the plural comes first."""
+
+    larger: tuple[str, ...]
+    smaller: tuple[str, ...]
+    factor: int  # number of smaller units in a larger one
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A unit, with the measure that it belongs to and its size in the smallest unit of the measure."""
+
+    measure: int
+    size: Fraction
+
+
+@dataclass(frozen=True)
+class _Quantity:
+    """A number with a unit behind it."""
+
+    index: int  # of the mention
+    name: str  # of the unit, as written
+    end: int  # offset after the unit
+
+
+def _read_pairs() -> dict[str, list[UnitPair]]:
+    tables = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+    pairs: dict[str, list[UnitPair]] = {}
+    for language, rows in tables.items():
+        pairs[language] = []
+        for row in rows:
+            pairs[language].append(UnitPair(tuple(row["larger"]), tuple(row["smaller"]), row["factor"]))
+    return pairs
+
+
+def _find_units(pairs: list[UnitPair]) -> dict[str, Unit]:
+    """Return the units by name. Pairs with a unit in common belong to the same measure."""
+    units: dict[str, Unit] = {}
+    remaining = list(pairs)
+    measure = 0
+    while remaining:
+        first = remaining[0]
+        units.update(dict.fromkeys(first.smaller, Unit(measure, Fraction(1))))
+        is_growing = True
+        while is_growing:
+            is_growing = False
+            for pair in list(remaining):
+                larger = units.get(pair.larger[0])
+                smaller = units.get(pair.smaller[0])
+                if larger is None and smaller is None:
+                    continue
+                if larger is None:
+                    larger = Unit(measure, smaller.size * pair.factor)
+                if smaller is None:
+                    smaller = Unit(measure, larger.size / pair.factor)
+                units.update(dict.fromkeys(pair.larger, larger))
+                units.update(dict.fromkeys(pair.smaller, smaller))
+                remaining.remove(pair)
+                is_growing = True
+        measure += 1
+    return units
+
+
+def unit_names(language: str) -> str:
+    """Return a pattern of the names of all units of a language, the longest first."""
+    return "|".join(sorted(UNITS[language], key=len, reverse=True))
+
+
+UNIT_PAIRS = _read_pairs()
+UNITS = {language: _find_units(pairs) for language, pairs in UNIT_PAIRS.items()}
+_UNIT_BEHIND = {
+    # 3元5角 and 2小时30分钟 are quantities of two units; 5元/千克 is a rate.
+    "zh": re.compile(rf"\s?({unit_names('zh')})(?!\s?[\d半角分秒形/／每])"),
+    "en": re.compile(rf"[ -]({unit_names('en')})\b(?! (?:and )?\d| ?/| (?:per|an?|each|every)\b)"),
+}
+_ASKED_UNIT = {
+    "zh": re.compile(rf"(?:多少|几)(?:个)?({unit_names('zh')})(?![/／每])"),
+    "en": re.compile(rf"\bhow many ({unit_names('en')})\b(?! per\b)", re.IGNORECASE),
+}
+# Rates, scales of maps and proportions, whose quantities keep their units: 每小时60千米, 照这样计算.
+_KEEPS_UNITS = {
+    "zh": re.compile(r"[每率占∶%/／]|\d\s?[:：]\s?\d|比例|之比|的比|平均|图上|地图|照这|照此|同样|速|能造|生产"),
+    "en": re.compile(
+        r"\b(?:per|each|every|an? (?:hour|minute|day|week|mile|pound)|rates?|average|speed|scale|map|percent|ratio)\b"
+        r"|[%/]"
+    ),
+}
+
+
+def convert_to_asked_unit(text: str, mentions: list[NumberMention], language: str) -> list[NumberMention]:
+    """Convert quantities in different units to the unit that the question asks for: "长2米，剪去45厘米，还剩多少厘米"
+    has 200 and 45 厘米. Texts with rates, scales or proportions are left unchanged."""
+    asked = _ASKED_UNIT[language].findall(text)
+    if not asked or _KEEPS_UNITS[language].search(text):
+        return mentions
+    asked_name = asked[-1].lower()
+    asked_unit = UNITS[language][asked_name]
+    quantities = []
+    for index, mention in enumerate(mentions):
+        match = _UNIT_BEHIND[language].match(text, mention.end)
+        if match is None or mention.unit:
+            continue
+        name = match[1]
+        if UNITS[language][name].measure == asked_unit.measure:
+            quantities.append(_Quantity(index, name, match.end()))
+    sizes = {UNITS[language][quantity.name].size for quantity in quantities}
+    if len(sizes) < 2:
+        return mentions
+    converted = list(mentions)
+    for quantity in quantities:
+        ratio = UNITS[language][quantity.name].size / asked_unit.size
+        if ratio == 1:
+            continue
+        mention = mentions[quantity.index]
+        written = text[mention.start : quantity.end]
+        value = mention.value * ratio
+        literal = literal_of(value)
+        gap = text[mention.end : quantity.end - len(quantity.name)]
+        converted[quantity.index] = replace(
+            mention,
+            text=written,
+            end=quantity.end,
+            value=value,
+            unit=gap + asked_name,
+            note=f"{written} was read as {literal}{gap}{asked_name}, which the question asks for",
+            written_literal=literal,
+        )
+    return converted

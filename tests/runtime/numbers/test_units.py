@@ -1,0 +1,61 @@
+"""Quantities in different units are converted to the unit that the question asks for."""
+
+from fractions import Fraction
+
+import pytest
+
+from hf_mwp.runtime.numbers.units import UNITS
+from hf_mwp.runtime.problems import find_numbers, mask_numbers
+
+
+def test_sizes_of_units():
+    english = UNITS["en"]
+    assert english["yards"].size / english["inch"].size == 36
+    assert english["weeks"].size / english["days"].size == 7
+    chinese = UNITS["zh"]
+    assert chinese["千米"].size / chinese["毫米"].size == 10**6
+    assert chinese["公斤"] == chinese["千克"]
+    measures = {chinese[name].measure for name in ("米", "千克", "升", "小时", "元", "平方米", "立方米")}
+    assert len(measures) == 7
+
+
+@pytest.mark.parametrize(
+    ("text", "masked", "numbers"),
+    [
+        ("绳子长2米，剪去45厘米，还剩多少厘米？", "绳子长[NUM]厘米，剪去[NUM]厘米，还剩多少厘米？", ["200", "45"]),
+        ("5角和8角共多少元，如果有2元？", "[NUM]元和[NUM]元共多少元，如果有[NUM]元？", ["0.5", "0.8", "2"]),
+        ("卡车重4吨，货重5000千克，共重几吨？", "卡车重[NUM]吨，货重[NUM]吨，共重几吨？", ["4", "5"]),
+        # Quantities of the same unit, rates, scales and quantities of other measures stay.
+        ("绳子长2米，剪去1米，还剩多少厘米？", "绳子长[NUM]米，剪去[NUM]米，还剩多少厘米？", ["2", "1"]),
+        ("每秒行5米，走了2千米，用了多少米？", "每秒行[NUM]米，走了[NUM]千米，用了多少米？", ["5", "2"]),
+        ("图上2厘米是实际4米，多少厘米？", "图上[NUM]厘米是实际[NUM]米，多少厘米？", ["2", "4"]),
+        ("绳子长2米，重45克，多少厘米？", "绳子长[NUM]米，重[NUM]克，多少厘米？", ["2", "45"]),
+        ("绳子长2米，剪去45厘米，还剩多少？", "绳子长[NUM]米，剪去[NUM]厘米，还剩多少？", ["2", "45"]),
+    ],
+)
+def test_chinese_quantities(text, masked, numbers):
+    result = mask_numbers(text, "zh", number_reading="people")
+    assert result.text() == masked
+    assert [mention.literal for mention in result.mentions] == numbers
+
+
+def test_english_quantities():
+    text = "A rope is 3 feet long. 20 inches are cut off. How many inches are left?"
+    result = mask_numbers(text, "en", number_reading="people")
+    assert result.text() == "A rope is [NUM] inches long. [NUM] inches are cut off. How many inches are left?"
+    assert [mention.value for mention in result.mentions] == [36, 20]
+    assert result.notes == ("3 feet was read as 36 inches, which the question asks for",)
+    rate = "He runs 3 feet per second for 20 inches. How many inches?"
+    assert [mention.value for mention in find_numbers(rate, "en", number_reading="people")] == [3, 20]
+
+
+def test_a_third_of_a_unit_is_exact():
+    text = "1分钟和20秒共多少分钟？"
+    values = [mention.value for mention in find_numbers(text, "zh", number_reading="people")]
+    assert values == [1, Fraction(1, 3)]
+
+
+@pytest.mark.parametrize("reading", ["original", "plain"])
+def test_other_readings_keep_the_units(reading):
+    mentions = find_numbers("绳子长2米，剪去45厘米，还剩多少厘米？", "zh", number_reading=reading)
+    assert [mention.literal for mention in mentions] == ["2", "45"]
