@@ -27,6 +27,7 @@ from .terminal.console import CommandConsole, make_table
 
 
 NUM_LISTED_FEATURES = 12
+MAX_CONFIDENCE_PROBLEMS = 1500  # of each source, drawn at random
 
 
 @dataclass
@@ -45,7 +46,8 @@ class RerankArguments(SearchOptions):
     confidence_data: list[str] | None = option(
         None,
         "Problems of other sources, which are new to the solver: files, datasets, or datasets with a split "
-        "(ape_clean:validation). The plausibility of answers is fitted on them and the validation problems.",
+        "(ape210k:validation), at most 1,500 each. The plausibility of answers is fitted on them and the validation "
+        "problems.",
         locate=locate_source,
     )
     seed: int = option(0, "Seed for the choice of problems.")
@@ -120,7 +122,7 @@ def rerank(
         for source in args.confidence_data or ():
             source_rows, _ = read_part(source, task.source, language=processor.language)
             random.Random(args.seed).shuffle(source_rows)
-            other_problems[source] = source_rows[: args.num_samples]
+            other_problems[source] = source_rows[:MAX_CONFIDENCE_PROBLEMS]
         if not is_model_folder:
             folder.begin()
         reranker = fit_reranker(
