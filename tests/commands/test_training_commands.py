@@ -109,7 +109,7 @@ def test_old_model_is_kept_until_the_new_one_is_trained(trained, tmp_path, monke
     (run / "plausibility.json").write_text("{}")
     before = (run / "model.safetensors").read_bytes()
     argv = ["train", "--config", str(trained / "run_config.yaml"), "--output_dir", str(run), "--no-test"]
-    argv += ["--overwrite", "--no_load_best_model_at_end", "--seed=1"]
+    argv += ["--overwrite", "--load_best_model_at_end=false", "--seed=1"]
     monkeypatch.setattr(SolverTrainer, "train", lambda *args, **kwargs: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         main(argv)
