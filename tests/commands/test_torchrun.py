@@ -1,4 +1,3 @@
-import json
 import os
 import subprocess
 import sys
@@ -6,10 +5,11 @@ import sys
 import pytest
 
 from hf_mwp.solver.models import MwpSolver
+from tests.commands.folders import read_json
 
 
 @pytest.mark.slow
-def test_two_processes(problems, encoder, tmp_path, repository):
+def test_two_processes_train_a_solver(problems, encoder, tmp_path, repository):
     folder = tmp_path / "run"
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node=2", "--standalone", "-m", "hf_mwp"]
     command += ["train", "--dataset", str(problems), "--encoder", str(encoder), "--output_dir", str(folder)]
@@ -20,5 +20,5 @@ def test_two_processes(problems, encoder, tmp_path, repository):
     assert result.returncode == 0, result.stderr[-3000:]
     assert result.stdout.count("solver, test") == 1
     assert MwpSolver.from_pretrained(folder).config.num_hidden_layers == 2
-    assert json.loads((folder / "run.json").read_text())["machine"]["world_size"] == 2
-    assert "test" in json.loads((folder / "metrics.json").read_text())
+    assert read_json(folder / "run.json")["machine"]["world_size"] == 2
+    assert "test" in read_json(folder / "metrics.json")

@@ -22,7 +22,7 @@ def trained(problems, encoder, tmp_path_factory):
 def test_evaluation_on_training_problems_is_a_warning(trained, problems, encoder, tmp_path, output_of):
     argv = ["evaluate", "--model", trained, "--output_dir", tmp_path, "--dataset", problems / "train.jsonl"]
     output = output_of(*argv, "--split=train", "--validation_fraction=0")
-    assert "36 of the 36 problems" in output
+    assert "36 of these 36 problems" in output
     assert f"{encoder.parent.name}/{encoder.name} " in output
     section = read_json(tmp_path / "metrics.json")["train"]
     sizes = {name: report["num_problems"] for name, report in section["reports"].items()}
