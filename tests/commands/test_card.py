@@ -131,15 +131,13 @@ def test_second_example_of_the_encoder_runs_without_the_package(published_encode
     torch.testing.assert_close(torch.tensor(json.loads(states)), expected)
 
 
-def test_encoder_loads_completely(published_encoder, published_solver, solver):
+def test_encoder_loads_completely(published_encoder, published_solver):
     encoder, info = AutoModel.from_pretrained(published_encoder, output_loading_info=True)
     for name in ("missing_keys", "unexpected_keys", "mismatched_keys"):
         assert not info[name]
     ids = torch.arange(3, 11).unsqueeze(0)
     output = encoder.eval()(ids)
     torch.testing.assert_close(output.pooler_output, output.last_hidden_state[:, 0].tanh())
-    original = AutoModel.from_pretrained(solver).encoder.half().float().eval()
-    torch.testing.assert_close(output.last_hidden_state, original(ids).last_hidden_state)
     text = card_text(published_encoder)
     assert "pooling" in text
     weights = load_file(published_encoder / "model.safetensors")
@@ -256,20 +254,3 @@ def test_weights_that_are_not_finite_have_no_card(solver, tmp_path, error_of):
     error = error_of("card", "--model", source, "--output_dir", tmp_path / "out")
     assert re.search("the weights .*word_embeddings.*NaN", error)
     assert not (tmp_path / "out").exists()
-
-
-def test_failed_card_in_the_models_own_folder_changes_nothing(solver, tmp_path, monkeypatch, error_of):
-    folder = shutil.copytree(solver, tmp_path / "solver")
-    before = contents(folder)
-
-    def fail(*args, **kwargs):
-        raise OSError(28, "No space left on device")
-
-    argv = ["card", "--model", folder, "--output_dir", folder, "--overwrite"]
-    with monkeypatch.context() as patch:
-        patch.setattr("hf_mwp.solver.models.MwpSolver.save_pretrained", fail)
-        assert "cannot be written" in error_of(*argv)
-    assert contents(folder) == before
-    make_card(folder, folder, "--overwrite")
-    modes = {(folder / name).stat().st_mode for name in ("config.json", "model.safetensors", "README.md")}
-    assert len(modes) == 1

@@ -55,17 +55,6 @@ def student_of(teacher, *options):
     return make_student(*load_solver(str(teacher)), tiny_rows(36, 1), student_args)
 
 
-@pytest.mark.parametrize(("init", "dropout"), [("project", 0.2), ("random", 0.1)])
-def test_student_of_another_width(teacher, init, dropout):
-    student = student_of(teacher, f"--student_init={init}", "--student_layers=2", *SIZES)
-    config = student.encoder.config
-    assert (config.num_hidden_layers, config.hidden_size, config.intermediate_size) == (2, 8, 12)
-    assert config.heads_per_layer == [2, 2]
-    assert config.hidden_dropout_prob == pytest.approx(dropout)
-    assert student.decoder.config.hidden_size == student.decoder.config.encoder_hidden_size == 8
-    assert student.decoder.config.operator_embedding_size == 8
-
-
 def test_pretrained_encoder_becomes_the_student(teacher, tmp_path):
     processor = tiny_processor(max_length=64)
     config = tiny_solver(processor, hidden_size=12, seed=5).encoder.config

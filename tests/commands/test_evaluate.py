@@ -103,13 +103,6 @@ def test_predictions_go_to_a_folder_of_their_own(solver_folder, problems, tmp_pa
     assert len(read_rows(path)) == 2
 
 
-def test_folder_of_another_run_is_not_used(solver_folder, problems, tmp_path, error_of):
-    (tmp_path / "run.json").write_text('{"command": "hf-mwp train"}')
-    argv = ["evaluate", "--model", solver_folder, "--dataset", problems, "--output_dir", tmp_path]
-    assert re.search(f"{tmp_path} .*hf-mwp train", error_of(*argv))
-    assert [path.name for path in tmp_path.iterdir()] == ["run.json"]
-
-
 def test_evaluation_of_another_model_or_other_problems_is_kept(
     solver_folder, problems, tmp_path, output_of, error_of
 ):
@@ -126,17 +119,6 @@ def test_evaluation_of_another_model_or_other_problems_is_kept(
     assert "(reverse_held_out)" in error_of(*argv, "--reverse_held_out", "true")
     assert (folder / "predictions.jsonl").read_text("utf-8") == before
     output_of(*argv, "--num_beams", "2")
-
-
-@pytest.mark.parametrize("folder", ["{tmp_path}/file", "/dev/null", "/proc/none"])
-def test_output_folder_that_cannot_be_made_is_named_before_solving(
-    folder, solver_folder, problems, tmp_path, error_of, monkeypatch
-):
-    (tmp_path / "file").touch()
-    monkeypatch.setattr(MwpSolver, "solve", None)
-    folder = folder.format(tmp_path=tmp_path)
-    error = error_of("evaluate", "--model", solver_folder, "--dataset", problems, "--output_dir", folder)
-    assert folder in error or "another output folder" in error
 
 
 @pytest.mark.parametrize("limit", ["max_eval_samples", "max_train_samples"])
@@ -196,17 +178,6 @@ def test_devices_of_the_machine_are_found(monkeypatch):
             find_device(device)
 
 
-def test_text_without_numbers_is_wrong(solver_folder, tmp_path, output_of):
-    rows = [{"text": "小明有4个苹果和2个梨", "answer": "6"}, {"text": "没有数字", "equation": "1", "answer": "1"}]
-    path = write_rows(tmp_path / "test.jsonl", rows)
-    argv = ["evaluate", "--model", solver_folder, "--dataset", path, "--output_dir", tmp_path]
-    result = json.loads(output_of(*argv, "--json", "--num_beams=3"))
-    assert result["reports"]["all problems"]["num_problems"] == 2
-    record = read_rows(tmp_path / "predictions.jsonl")[1]
-    assert (record["prediction"], record["value"], record["log_probability"]) == ("", None, None)
-    assert (record["answer_correct"], record["reason"]) == (False, "no_numbers")
-
-
 def test_weights_can_be_rounded_as_they_are_published(solver_folder, problems, tmp_path, monkeypatch, output_of):
     loaded = load_solver(str(solver_folder))
     weight = next(loaded[0].parameters())
@@ -229,19 +200,3 @@ def test_same_data_are_reported_once(problems):
     print_data_report(MathWordProblems(DataArguments(dataset=str(problems))), console)
     lines = console.export_text().splitlines()
     assert [line.partition(",")[0] for line in lines if ", split" in line] == [problems.name] * 3
-
-
-def test_contexts_and_kinds_are_also_reported_separately(solver_folder, tmp_path, output_of):
-    bought = {"original_text": "小明有3个苹果，又买了7个，有几个？", "equation": "x=3", "ans": "3", "operators": 0}
-    total = {"original_text": "小明有4个苹果，又买9个，一共有几个？", "equation": "x=4+9", "ans": "13", "operators": 1}
-    rows = [{"id": "0", "ctx": "c13", **bought}, {"id": "1", "ctx": "c13", **total}]
-    write_rows(tmp_path / "unbiasedmwp_train.jsonl", rows)
-    argv = ["evaluate", "--model", solver_folder, "--dataset=unbiasedmwp", "--data_dir", tmp_path]
-    argv += ["--output_dir", tmp_path / "run"]
-    reports = json.loads(output_of(*argv, "--json"))["reports"]
-    assert reports["all problems"]["num_contexts"] == 1
-    assert reports["0 operations"]["num_problems"] == reports["1 operation"]["num_problems"] == 1
-    assert "num_contexts" not in reports["1 operation"]
-    output = output_of(*argv)
-    assert "contexts all right %" in output
-    assert "1 operation" in output

@@ -52,5 +52,3 @@ def test_wrong_options_are_named(problems, solver_folder, error_of):
     assert "`model`" in error_of("heads", "--dataset", problems)
     argv = ["heads", "--model", solver_folder, "--dataset", problems]
     assert re.search("'dev'.* train, validation, test.*--split", error_of(*argv, "--split", "dev"))
-    error = error_of(*argv, "--output_dir", solver_folder / "config.json")
-    assert re.search(r"config\.json .*another output folder", error)

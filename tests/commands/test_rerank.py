@@ -274,16 +274,10 @@ def test_problems_of_another_language_are_refused(solver_folder, tmp_path, error
     assert re.search(f"Chinese.*{path} .*English", error)
 
 
-def test_records_and_weights_are_replaced_only_on_demand(model, problems, fits, tmp_path, output_of, error_of):
-    folder = shutil.copytree(model, tmp_path / "trained")
-    (folder / "run.json").write_text('{"command": "hf-mwp train"}', "utf-8")
-    before = contents(folder)
+def test_reranker_is_replaced_only_on_demand(model, problems, fits, tmp_path, output_of, error_of):
+    folder = shutil.copytree(model, tmp_path / "model")
     argv = ["rerank", "--model", folder, "--dataset", problems]
     assert "--overwrite" in error_of(*argv)
-    assert "--overwrite" in error_of(*argv, "--output_dir", folder)
-    assert contents(folder) == before
+    assert contents(folder) == contents(model)
     output_of(*argv, "--overwrite")
     assert PlausibilityReranker.from_pretrained(folder) != PlausibilityReranker.from_pretrained(model)
-    # A fit that fails leaves no folder.
-    error_of(*argv, "--output_dir", tmp_path / "none", "--split=test")
-    assert not (tmp_path / "none").exists()

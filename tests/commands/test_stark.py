@@ -67,19 +67,3 @@ def test_killed_run_trains_no_finished_student(finished, argv, tmp_path, output_
 def test_wrong_options_are_named(options, message, argv, tmp_path, error_of):
     assert re.search(message, error_of(*argv, "--output_dir", tmp_path / "run", *options))
     assert not (tmp_path / "run").exists()
-
-
-def test_teacher_must_be_given(error_of):
-    assert "`teacher`" in error_of("stark")
-
-
-@pytest.mark.parametrize(
-    ("recipe", "title"), [("stark_rte", "sparse teacher, RTE"), ("stark_glue", "sparse teacher, GLUE")]
-)
-def test_recipe_can_be_run(recipe, title, tmp_path, repository, monkeypatch, output_of):
-    monkeypatch.chdir(repository)
-    argv = ["run", f"examples/{recipe}.yaml", "--task", "mrpc", "--budget", "quick", "--dry_run"]
-    output = output_of(*argv, "--output_dir", tmp_path)
-    assert "hf-mwp stark" in output
-    assert title in output
-    assert not any(tmp_path.iterdir())

@@ -104,22 +104,14 @@ def test_run_resumes_from_the_checkpoint_before_the_disk_was_full(
     assert len(record["earlier_starts"]) == 1
 
 
-def test_old_model_is_kept_until_the_new_one_is_trained(trained, tmp_path, monkeypatch):
+def test_files_of_the_old_model_are_removed_with_it(trained, tmp_path, monkeypatch):
     run = shutil.copytree(trained, tmp_path / "run")
     (run / "plausibility.json").write_text("{}")
-    before = (run / "model.safetensors").read_bytes()
-    argv = ["train", "--config", str(trained / "run_config.yaml"), "--output_dir", str(run), "--no-test"]
-    argv += ["--overwrite", "--load_best_model_at_end=false", "--seed=1"]
-    monkeypatch.setattr(SolverTrainer, "train", lambda *args, **kwargs: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        main(argv)
-    assert (run / "plausibility.json").exists()
-    assert (run / "model.safetensors").read_bytes() == before
-    # The re-ranker of the old weights is removed with them.
+    argv = ["train", "--config", str(run / "run_config.yaml"), "--output_dir", str(run), "--no-test", "--overwrite"]
     monkeypatch.setattr(SolverTrainer, "train", lambda *args, **kwargs: TrainOutput(0, 0.0, {}))
-    assert main(argv) == 0
+    assert main([*argv, "--load_best_model_at_end=false", "--seed=1"]) == 0
     assert not (run / "plausibility.json").exists()
-    assert (run / "model.safetensors").read_bytes() != before
+    assert contents(run)["model.safetensors"] != contents(trained)["model.safetensors"]
 
 
 def test_finished_run_resumes_for_more_epochs(trained, tmp_path):
@@ -168,37 +160,20 @@ def test_solver_with_random_weights_is_trained(problems, encoder, tmp_path, outp
         (["train", "--encoder_config={"], "`encoder_config`.*JSON"),
         (["train", "--encoder=/no/such/folder"], "/no/such/folder"),
         (["train", "--encoder=a", "--encoder_layers=first"], "`encoder_layers`.*'first'"),
-        (["train", "--encoder=a", "--encoder_layers=0"], "`encoder_layers`.*'0'"),
         (["train", "--encoder=a", "--dropout=2"], "`dropout`.* 2"),
         (["train", "--encoder=a", "--dataset=no_such_set"], "no_such_set"),
         (["train", "--encoder_config={}", "--tokenizer=a", "--encoder_layers=2"], "`encoder_layers`.*`encoder`"),
         (["train", "--encoder=a", "--max_length=0"], "`max_length`.* 3.* 0"),
-        (["train", "--encoder=a", "--min_constant_count=0"], "`min_constant_count`.* 0"),
         (["train", "--encoder=a", "--bottleneck_layers=0,2", "--bottleneck_size=0"], "`bottleneck_size`.* 0"),
-        (["train", "--encoder=a", "--test_num_beams=0"], "`test_num_beams`.* 0"),
-        (["train", "--encoder=a", "--fold=-1"], "`fold`.*-1"),
-        (["train", "--encoder=a", "--per_device_train_batch_size=0"], "`per_device_train_batch_size`.* 0"),
-        (["train", "--encoder=a", "--num_train_epochs=0"], r"`num_train_epochs`.* 0\.0"),
         (["train", "--encoder=a", "--learning_rate=nan"], "`learning_rate`.*nan"),
-        (["train", "--encoder=a", "--output_dir=setup.cfg"], r"hf-mwp: setup\.cfg .*another output folder"),
-        *[
-            (["train", "--solver=a", f"--{name}={value}"], f"`{name}`.*`solver`")
-            for name, value in {
-                "encoder_layers": "2",
-                "tokenizer": "b",
-                "language": "zh",
-                "indexed_numbers": "false",
-                "max_length": "512",
-                "min_constant_count": "5",
-                "decoder_config": "{}",
-                "attn_implementation": "sdpa",
-            }.items()
-        ],
+        (["train", "--solver=a", "--encoder_layers=2"], "`encoder_layers`.*`solver`"),
+        (["train", "--solver=a", "--tokenizer=b"], "`tokenizer`.*`solver`"),
+        (["train", "--solver=a", "--indexed_numbers=false"], "`indexed_numbers`.*`solver`"),
+        (["train", "--solver=a", "--max_length=512"], "`max_length`.*`solver`"),
+        (["train", "--solver=a", "--decoder_config={}"], "`decoder_config`.*`solver`"),
     ],
 )
-def test_wrong_options_are_named(argv, message, tmp_path, error_of, problems, monkeypatch):
-    (tmp_path / "setup.cfg").touch()
-    monkeypatch.chdir(tmp_path)
+def test_wrong_options_are_named(argv, message, tmp_path, error_of, problems):
     command, *options = argv
     error = error_of(command, "--dataset", problems, "--output_dir", tmp_path / "out", *options)
     assert re.search(message, error)

@@ -23,15 +23,6 @@ def random_weights(tmp_path):
     return {"encoder_config": SIZES, "tokenizer": str(tmp_path)}
 
 
-def test_teacher_with_bottlenecks_is_built_from_random_weights(random_weights):
-    fields = {"max_length": 64, "bottleneck_layers": "1,2", "bottleneck_size": 6}
-    teacher, processor = hf_mwp.build_solver(tiny_rows(), **random_weights, **fields)
-    assert list(teacher.bottlenecks) == ["1", "2"]
-    assert teacher.config.num_hidden_layers == 2
-    assert (processor.language, processor.max_length) == ("zh", 64)
-    processor.check_model(teacher)
-
-
 def test_language_is_that_of_the_rows(random_weights):
     rows = [row | {"text": "Tom has 4 apples and 2 pears.", "language": "en"} for row in tiny_rows(2)]
     assert hf_mwp.build_solver(iter(rows), **random_weights)[1].language == "en"

@@ -113,14 +113,6 @@ def test_metadata_have_the_figures_of_the_model_alone(solver, tmp_path):
     assert result.metric_args == {"search": "beam 5", "problems": 1000}
 
 
-def test_metadata_can_be_added(solver):
-    metadata = {"base_model": "me/encoder", "license_name": "research-only"}
-    card = ModelCard(str(build_model_card(solver, "tiny", [FIGURES], license="other", metadata=metadata)))
-    assert (card.data.license, card.data.license_name) == ("other", "research-only")
-    assert card.data.base_model == "me/encoder"
-    assert len(card.data.eval_results) == 1
-
-
 def test_card_has_the_calibration(solver):
     assert "confidence_threshold" not in build_model_card(solver, "tiny", [FIGURES, TEACHER]).text
     report = calibration_report([0.9, 0.2, 0.6, 0.4, 0.9], [True, False, False, True, True], num_bins=2)

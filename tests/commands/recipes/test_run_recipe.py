@@ -117,12 +117,19 @@ def test_stage_resumes_if_its_checkpoint_has_an_optimizer(path, only_model, flag
     assert flags == [[], [flag]]
 
 
-def test_without_commands_each_stage_is_a_process(path, monkeypatch):
+@pytest.mark.parametrize(
+    ("launch", "launcher"), [(None, [sys.executable]), ("torchrun --standalone", ["torchrun", "--standalone"])]
+)
+def test_without_commands_each_stage_is_a_process(path, monkeypatch, launch, launcher):
     processes = []
     monkeypatch.setattr("hf_mwp.commands.recipes.running.start_command", lambda *words: processes.append(words))
-    run_recipe(path)
-    assert [words[:2] for words in processes] == [([sys.executable], "train"), ([sys.executable], "mix")]
-    assert all(words[2][0] == "--config" for words in processes)
+    results = run_recipe(path, launch=launch)
+    # Only stages that train are started by the launcher.
+    starts = [(launcher, "train"), ([sys.executable], "mix")]
+    expected = []
+    for (start, command), result in zip(starts, results, strict=True):
+        expected.append((start, command, ["--config", str(result.stage.folder / "stage.yaml")]))
+    assert processes == expected
 
 
 def test_program_that_cannot_be_started_or_fails_is_named():

@@ -186,29 +186,27 @@ def test_development_split_is_validation_and_test_on_demand(glue):
         TaskArguments(select_on_dev=True)
 
 
-def test_regression_is_trained_with_adapters_and_distilled(glue, encoder, tmp_path, capsys, error_of):
-    quick = [*QUICK, "--max_steps=1", "--max_train_samples=16", "--eval_strategy=steps", "--eval_steps=1"]
-    lora = ["--lora_rank=2", "--lora_targets", "query", "intermediate"]
-    assert run("train", glue, tmp_path / "teacher", "--encoder", encoder, *quick, *lora, task="stsb") == 0
-    # The pooler (16 x 16), the regressor, and adapters in two layers.
-    trained = 16 * 17 + 17 + 2 * (2 * (16 + 16) + 2 * (16 + 24))
-    metrics = read_json(tmp_path / "teacher" / "metrics.json")
-    assert metrics["trained_parameters"] == trained < metrics["parameters"]
-    total = metrics["parameters"] + trained - 16 * 17 - 17
-    assert f"{trained:,} of {total:,} parameters" in capsys.readouterr().out
-    (tmp_path / "cka.yaml").write_text("hidden_loss: cka\nembedding_weight: 0\nlogging_steps: 1\n")
-    options = ["--teacher", tmp_path / "teacher", "--student_layers=1", "--config", tmp_path / "cka.yaml", *quick]
-    assert run("distill", glue, tmp_path / "student", *options, task="stsb") == 0
-    report = read_json(tmp_path / "student" / "metrics.json")["test"]["reports"]["all problems"]
-    assert [*report] == ["spearman", "num_examples"]
-    assert -1 <= report["spearman"] <= 1
-    assert {"eval_spearman", "loss_hidden_1"} <= logged_names(tmp_path / "student")
-    argv = ["evaluate", "--task=rte", "--data_dir", glue, "--model", tmp_path / "student"]
-    assert re.search(r"\b1 .*\b2 .*entailment, not_entailment", error_of(*argv, "--output_dir", tmp_path / "run"))
-
-
 def task_of(glue, name="rte", **fields):
     return GlueTask(TaskArguments(task=name, data_dir=str(glue), **fields))
+
+
+def test_regression_is_trained_and_predicts_values(glue, encoder, tmp_path):
+    options = ["--encoder", encoder, *QUICK, "--max_steps=1", "--max_train_samples=16"]
+    options += ["--eval_strategy=steps", "--eval_steps=1", "--lora_rank=2", "--lora_targets", "query"]
+    assert run("train", glue, tmp_path, *options, task="stsb") == 0
+    assert "eval_spearman" in logged_names(tmp_path)
+    report = read_json(tmp_path / "metrics.json")["test"]["reports"]["all problems"]
+    assert [*report] == ["spearman", "num_examples"]
+    task = task_of(glue, "stsb", max_eval_samples=3)
+    model, tokenizer = task.load_model(str(tmp_path))
+    rows = list(task.rows("test"))
+    for row, prediction in zip(rows, task.predict(model, tokenizer, rows), strict=True):
+        with torch.no_grad():
+            logits = model(**tokenizer(row["sentence1"], row["sentence2"], return_tensors="pt")).logits
+        assert prediction.value == pytest.approx(logits.item(), abs=1e-5)
+        assert prediction.is_right is None
+    with pytest.raises(UsageError, match=r"\b1 .*\b2 .*entailment, not_entailment"):
+        task_of(glue).load_model(str(tmp_path))
 
 
 def test_predictions_do_not_depend_on_batches(glue):
@@ -291,18 +289,6 @@ def test_command_line_reads_the_config_of_the_task(tmp_path):
     assert type(config) is Seq2SeqDistillationConfig
     assert config.num_beams == config.generation_num_beams == 3
     assert (config.temperature, config.hidden_loss, config.layer_mapping) == (1.0, "cka", "alternating")
-
-
-@pytest.mark.parametrize("init", ["random", "project"])
-def test_student_of_another_width(init):
-    teacher = tiny_classifier(num_labels=2, vocab_size=60, max_position_embeddings=64)
-    tokenizer = tiny_tokenizer()
-    sizes = {"student_hidden_size": 8, "student_intermediate_size": 12, "student_heads": 2}
-    options = StudentArguments(student_init=init, student_layers="1", **sizes)
-    batch = tokenizer(["小明有4个苹果", "一共有几个"], padding=True, return_tensors="pt")
-    student = make_student_classifier(teacher, tokenizer, lambda: [batch], options)
-    assert (student.config.hidden_size, student.config.num_hidden_layers, student.num_labels) == (8, 1, 2)
-    assert student(**batch).logits.shape == (2, 2)
 
 
 def test_cut_student_has_the_teachers_pooler_and_classifier():

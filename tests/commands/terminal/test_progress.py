@@ -29,15 +29,6 @@ def test_slow_teacher_cache_prints_lines_without_a_terminal(seconds, numbers, co
     assert lines(console) == [f"teacher cache: {number} of 6, 0 s" for number in numbers]
 
 
-@pytest.mark.parametrize(("seconds", "numbers"), [(60, []), (-1, [2, 6, 6])])
-def test_slow_count_prints_lines_without_a_terminal(seconds, numbers, console, monkeypatch):
-    monkeypatch.setattr(counting_bar_module, "LINE_SECONDS", seconds)
-    with counting_bar(console, "tagging") as count:
-        count(2, 6)
-        count(6, 6)
-    assert lines(console) == [f"tagging: {number} of 6, 0 s" for number in numbers]
-
-
 def test_batches_are_counted_with_and_without_a_terminal():
     for options in ({}, {"quiet": True}):
         console = CommandConsole(file=io.StringIO(), width=80, **options)

@@ -54,12 +54,3 @@ def test_html_in_a_problem_is_shown_as_text(browser, address):
     assert "*4*" in page.locator(".text").inner_text()
     assert "<img" in page.locator(".text").inner_text()
     page.close()
-
-
-def test_language_can_be_changed(browser, address):
-    page = browser.new_page(locale="en-US")
-    page.goto(address + "/")
-    assert page.locator("button.main").inner_text() == "Solve"
-    page.click("#language")
-    assert page.locator("button.main").inner_text() == "求解"
-    page.close()
