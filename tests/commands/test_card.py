@@ -93,8 +93,8 @@ def test_new_card_keeps_metadata_of_the_old_card(solver, tmp_path):
 def test_card_does_not_inherit_metadata_of_another_model(solver, tmp_path, caplog):
     metadata = '{"base_model": "google-bert/bert-base-chinese", "tags": ["mine"]}'
     card = make_card(solver, tmp_path / "card", "--license=other", "--metadata", metadata)
-    other = save_solver(tmp_path / "other", tiny_processor(**INDEXED), seed=7)
-    make_card(other, card, "--overwrite")
+    other_model = save_solver(tmp_path / "other", tiny_processor(**INDEXED), seed=7)
+    make_card(other_model, card, "--overwrite")
     assert not {"base_model", "license"} & metadata_load(card / "README.md").keys()
     assert re.search("base_model, license.*--metadata", caplog.text)
 
@@ -163,12 +163,12 @@ def test_figures_of_the_solver_are_not_the_encoders(solver, tmp_path, part, mode
     assert re.findall(r"^\| ([^|]+) \| svamp", card.text, re.MULTILINE) == models
 
 
-@pytest.mark.parametrize(("kind", "message"), [("bert", "'bert'"), ("bottlenecks", "bottleneck networks")])
-def test_encoder_that_is_no_student_has_no_card(kind, message, tmp_path, error_of):
+@pytest.mark.parametrize(("encoder_type", "message"), [("bert", "'bert'"), ("bottlenecks", "bottleneck networks")])
+def test_encoder_that_is_no_student_has_no_card(encoder_type, message, tmp_path, error_of):
     processor = tiny_processor(max_length=32)
     source = tmp_path / "solver"
     save_solver(source, processor, bottleneck_layers=[1], bottleneck_size=5)
-    if kind == "bert":
+    if encoder_type == "bert":
         bert = BertModel(tiny_bert_config(vocab_size=len(processor.tokenizer)))
         hf_mwp.MwpSolver.from_encoder_decoder_pretrained(bert, processor).save_pretrained(source)
     argv = ["card", "--model", source, "--output_dir", tmp_path / "card"]
@@ -194,8 +194,8 @@ def test_no_local_path_is_in_a_card(solver, tmp_path):
     (run / "stage.json").write_text(json.dumps({"stage": "distill", "command": "hf-mwp distill"}))
     card = make_card(solver, tmp_path / "card", "--model_id", "me/tiny", "--stages", run)
     record = (card / "record.json").read_text(encoding="utf-8")
-    shown = {"dataset": "math23k", "tagger": "ltp:" + tmp_path.name, "teacher": "teacher-5678", "temperature": 2.0}
-    assert json.loads(record)["stages"][0]["options"] == shown
+    expected = {"dataset": "math23k", "tagger": "ltp:" + tmp_path.name, "teacher": "teacher-5678", "temperature": 2.0}
+    assert json.loads(record)["stages"][0]["options"] == expected
     for hidden in (str(tmp_path), "/home/me", "my-", "output_dir", "secret"):
         assert hidden not in record + card_text(card), hidden
 

@@ -24,8 +24,8 @@ def help_of(capsys, *argv):
 
 def test_help_lists_the_commands(capsys):
     assert main(["--help"]) == 0
-    shown = capsys.readouterr().out
-    assert all(f"  {name} " in shown for name in COMMANDS)
+    output = capsys.readouterr().out
+    assert all(f"  {name} " in output for name in COMMANDS)
     assert main([]) == 2
 
 
@@ -35,18 +35,18 @@ def test_each_command_has_help(command, capsys):
 
 
 def test_help_all_lists_every_field(capsys):
-    shown = help_of(capsys, "train", "--help", "all")
+    output = help_of(capsys, "train", "--help", "all")
     for dataclass_type in (DataArguments, SolverArguments, RunArguments, SolverTrainingConfig):
         for field in dataclasses.fields(dataclass_type):
-            assert not field.init or f"--{field.name}" in shown
+            assert not field.init or f"--{field.name}" in output
 
 
 @pytest.mark.parametrize("command", ["train", "distill", "pretrain"])
 def test_help_of_training_lists_common_options_alone(command, capsys):
-    shown = help_of(capsys, command, "--help")
-    assert "--num_train_epochs" in shown
-    assert "--adam_beta1" not in shown
-    assert 8 <= len(re.findall(r"^  --", shown, re.MULTILINE)) <= 24
+    output = help_of(capsys, command, "--help")
+    assert "--num_train_epochs" in output
+    assert "--adam_beta1" not in output
+    assert 8 <= len(re.findall(r"^  --", output, re.MULTILINE)) <= 24
 
 
 def test_unknown_command_is_named(capsys):

@@ -248,10 +248,7 @@ def test_another_tokenizer_is_refused(pretrained, corpus, tmp_path, error_of, nu
         (["--encoder=a", "--pos_loss_weight=0", "--new_pos_head"], "--new_pos_head"),
         (["--encoder=a", "--tagger=stanford"], "'stanford'.*'jieba'"),
         (["--encoder=a", "--dropout=1"], "`dropout`.* 1"),
-        (["--encoder=a", "--max_texts=0"], "`max_texts`.* 0"),
         (["--encoder=a", "--max_length=2"], "`max_length`.* 3.* 2"),
-        (["--encoder=a", "--num_beams=5"], "'--num_beams'"),
-        (["--encoder=/no/such/folder"], "/no/such/folder"),
         (["--encoder=a", "--project_to", '{"hidden": 8}'], "`project_to`.*'hidden'"),
     ],
 )

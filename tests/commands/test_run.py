@@ -73,9 +73,9 @@ def test_recipe_runs_from_teacher_to_card(recipe_file, tmp_path, capsys):
     assert "to do" in capsys.readouterr().out
     assert not folder.exists()
     assert main(argv) == 0
-    shown = capsys.readouterr().out
-    assert re.search(r"\b1 of 5: teacher .*hf-mwp train", shown)
-    assert "2 beams" in shown
+    output = capsys.readouterr().out
+    assert re.search(r"\b1 of 5: teacher .*hf-mwp train", output)
+    assert "2 beams" in output
     card = stages(recipe_file, folder)["card"].folder
     text = ModelCard.load(card / "README.md").text
     assert "| teacher |" in text
@@ -112,19 +112,15 @@ def test_options_are_passed_on(monkeypatch, output_of):
     ("text", "value"),
     [
         ("5", 5),
-        ("true", True),
         ("[a, b]", ["a", "b"]),
         ("{num_hidden_layers: 6}", {"num_hidden_layers": 6}),
         ("1e-4", 1e-4),
-        ("1:4,2:8", "1:4,2:8"),
         ("null", None),
-        ("~", None),
         (" ", None),
         ("'5'", "5"),
         ('"a # b"', "a # b"),
         ("Limits: none: really", "Limits: none: really"),
         ("@home", "@home"),
-        ("[a", "[a"),
         ("2026-13-45", "2026-13-45"),
         ("## Data\n\nOf *two* kinds.\n\nNo more.", "## Data\n\nOf *two* kinds.\n\nNo more."),
         ("number #3 #4", "number #3 #4"),
@@ -142,18 +138,13 @@ def test_values_on_the_command_line_are_yaml_or_text(text, value):
         (["--evaluate.num_beems", "2"], "stage evaluate: .*'num_beems'.*'num_beams'"),
         (["--student.temperature", "hot"], "stage student: .*'temperature'"),
         (["--student.output_dir", "mine"], "stage student: .*'output_dir': .*--output_dir"),
-        (["--student.layer_mapping", "foo;bar"], "stage student: .*'foo;bar'"),
         (["--teacher.encoder", "/no/such"], "stage teacher: .*'encoder': .*/no/such"),
         (["--student.teacher", "['${{teacher}}', ./none]"], r"stage student: .*'teacher': .*none"),
         (["--evaluate.model", "{encoder}"], "stage evaluate: .*'model': {encoder} .*'bert'"),
-        (["--teacher.encoder_layers", "abc"], "stage teacher: .*`encoder_layers`.*'abc'"),
-        (["--student.student_layers", "1;2"], "stage student: .*`student_layers`.*'1;2'"),
         (["--teacher.tokenizer", "/no/such"], "stage teacher: .*'tokenizer': .*/no/such"),
         (["--dataset", "math32k"], "stage teacher: .*'dataset': math32k: .*math23k"),
-        (["--teacher.data_dir", "/no", "--dataset", "cm17k"], "'dataset': /no: .*`data_dir`"),
         (["--student.extra_train", "[mawps:al]"], "'extra_train': mawps:al: .*train, validation, test, all"),
         (["--student.extra_exclude", "[no.jsonl]"], r"stage student: .*'extra_exclude': no\.jsonl: "),
-        (["--evaluate.dataset", "no.csv"], r"stage evaluate: .*'dataset': no\.csv: "),
     ],
 )
 def test_wrong_option_is_named_before_the_first_stage_runs(
@@ -170,11 +161,9 @@ def test_wrong_option_is_named_before_the_first_stage_runs(
     [
         (["--corpus", "no.txt"], r"stage pretrain: .*'corpus': no\.txt: "),
         (["--pretrain.exclude", "[ape210k:all]"], "stage pretrain: .*'exclude': .*ape210k"),
-        (["--corpus", "examples"], "stage pretrain: .*'corpus': examples: "),
         (["--corpus", "README.md"], r"stage pretrain: .*'corpus': README\.md: .*\.txt"),
         (["--tagger", "bogus"], "stage pretrain: .*'tagger': .*'bogus'.*'jieba'"),
         (["--tagger", "ltp:/no/such"], "stage pretrain: .*'tagger': .*/no/such"),
-        (["--tagger", '"ltp:"'], "stage pretrain: .*'tagger': .*'ltp:'"),
     ],
 )
 def test_missing_texts_and_taggers_are_named_before_the_first_stage_runs(tmp_path, error_of, changes, message):

@@ -23,7 +23,7 @@ NEXT_TEXT = "每盒3个苹果，5盒一共有几个？"
 
 
 @pytest.fixture
-def asked(monkeypatch):
+def solved_texts(monkeypatch):
     """Texts that the command asks a solver, which divides the first two numbers of each."""
     texts = []
 
@@ -88,23 +88,23 @@ def test_options_reach_the_solver(solver_folder, monkeypatch, answers_of):
 
 
 @pytest.mark.parametrize("text", ["-5℃比3℃低多少度？", "-5+3=?", "-.5和-1.5的和是多少？"])
-def test_argument_may_begin_with_a_negative_number(asked, answers_of, text):
+def test_argument_may_begin_with_a_negative_number(solved_texts, answers_of, text):
     answers_of("--model=a", text)
-    assert asked == [text]
+    assert solved_texts == [text]
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "cp1252", "utf-8"])
 @pytest.mark.parametrize("flags", [(), ("--json",)])
-def test_output_in_any_encoding(asked, encoding, flags, monkeypatch):
+def test_output_in_any_encoding(solved_texts, encoding, flags, monkeypatch):
     text = "3个😀和4个苹果"
     stream = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(stream, encoding=encoding))
     assert main(["solve", "--model=a", text, *flags]) == 0
     sys.stdout.flush()
-    shown = stream.getvalue().decode(encoding)
-    assert (text in shown) == (encoding == "utf-8")
+    output = stream.getvalue().decode(encoding)
+    assert (text in output) == (encoding == "utf-8")
     if flags:
-        assert json.loads(shown)["text"] == text
+        assert json.loads(output)["text"] == text
 
 
 def test_two_runs_do_not_write_to_one_file(solver_folder, tmp_path, output_of, error_of):
@@ -121,14 +121,14 @@ def test_two_runs_do_not_write_to_one_file(solver_folder, tmp_path, output_of, e
 def test_escape_sequences_are_shown_and_not_read(solver_folder, capsys, answers_of, error_of):
     text = TEXT.replace("4", "\x1b[31m4\x1b[0m").replace("？", "？\x9b\x07")
     assert main(["solve", "--model", str(solver_folder), text]) == 0
-    shown = capsys.readouterr().out
-    assert not set("\x1b\x07\x9b") & set(shown)
-    assert "\\x1b[31m4\\x1b[0m" in shown
-    assert "31" not in shown.replace("\\x1b[31m", "")
+    output = capsys.readouterr().out
+    assert not set("\x1b\x07\x9b") & set(output)
+    assert "\\x1b[31m4\\x1b[0m" in output
+    assert "31" not in output.replace("\\x1b[31m", "")
     assert main(["solve", "--model", str(solver_folder), "--json", text]) == 0
-    shown = capsys.readouterr().out
-    assert not set("\x1b\x07\x9b") & set(shown)
-    answer = json.loads(shown)
+    output = capsys.readouterr().out
+    assert not set("\x1b\x07\x9b") & set(output)
+    answer = json.loads(output)
     assert answer["text"] == text
     assert answer["numbers"] == ["4", "2"]
     error = error_of("solve", "--model=a", "--file", "\x1b[31mnone.txt")
@@ -136,33 +136,33 @@ def test_escape_sequences_are_shown_and_not_read(solver_folder, capsys, answers_
     assert "\x1b" not in error
 
 
-def test_tree_is_drawn_or_not(asked, capsys):
+def test_tree_is_drawn_or_not(solved_texts, capsys):
     argv = ["solve", "--model=a", "7个苹果分给4人"]
     assert main(argv) == 0
-    shown = capsys.readouterr().out
+    output = capsys.readouterr().out
     tree = "    /\n    ├── 7\n    └── 4\n"
-    assert shown == f"7个苹果分给4人\n  7/4 = 7/4 = 1.75   (probability 0.50)\n{tree}\n"
+    assert output == f"7个苹果分给4人\n  7/4 = 7/4 = 1.75   (probability 0.50)\n{tree}\n"
     assert main([*argv, "--no_tree"]) == 0
     assert "├" not in capsys.readouterr().out
 
 
-def test_lines_of_a_file_or_of_standard_input_are_problems(asked, tmp_path, answers_of, error_of, monkeypatch):
+def test_lines_of_a_file_or_of_standard_input_are_problems(solved_texts, tmp_path, answers_of, error_of, monkeypatch):
     content = f"{TEXT}\n\n{NEXT_TEXT}\n".encode()
     path = tmp_path / "problems.txt"
     path.write_bytes(content)
     assert len(answers_of("--model=a", "--file", path, "--batch_size", 1)) == 2
     use_standard_input(monkeypatch, content)
     assert len(answers_of("--model=a")) == 2
-    assert asked == [TEXT, NEXT_TEXT] * 2
+    assert solved_texts == [TEXT, NEXT_TEXT] * 2
     use_standard_input(monkeypatch, b"\n")
     assert "no problem" in error_of("solve", "--model=a")
 
 
-def test_line_that_is_not_utf_8_is_reported_in_its_position(asked, answers_of, monkeypatch):
+def test_line_that_is_not_utf_8_is_reported_in_its_position(solved_texts, answers_of, monkeypatch):
     lines = [TEXT.encode(), "有4个\xff".encode("latin-1", "replace") + b"\xff", NEXT_TEXT.encode()]
     use_standard_input(monkeypatch, b"\n".join(lines))
     _, broken, _ = answers_of("--model=a")
-    assert asked == [TEXT, NEXT_TEXT]
+    assert solved_texts == [TEXT, NEXT_TEXT]
     assert (broken["answer"], broken["equation"]) == (None, None)
     assert re.search("(?i)line 2.*UTF-8.*0xff.* 3", broken["error"])
 
@@ -178,13 +178,13 @@ def test_records_that_cannot_be_encoded_are_reported_in_their_position(
     assert (second["id"], second["text"]) == ("b", "\ud800 4")
     assert "U+D800" in second["error"]
     assert last["numbers"] == ["3", "4"]
-    shown = output_of("solve", "--model", solver_folder, "--file", path)
-    assert shown.count("no answer: ") == 2
-    assert "\\ud800 4" in shown
-    assert "line 1 " in shown
+    output = output_of("solve", "--model", solver_folder, "--file", path)
+    assert output.count("no answer: ") == 2
+    assert "\\ud800 4" in output
+    assert "line 1 " in output
 
 
-def test_pipe_is_answered_line_by_line(asked, monkeypatch):
+def test_pipe_is_answered_line_by_line(solved_texts, monkeypatch):
     # As in a process of its own: both ends of two pipes, whose buffers nobody empties but the command.
     read_input, write_input = os.pipe()
     read_output, write_output = os.pipe()
@@ -212,14 +212,16 @@ class Pipe:
 
     def __init__(self, *pieces):
         self.pieces = iter(pieces)
-        self.size = 0
 
     def read1(self, size):
         return next(self.pieces, b"")
 
 
 def texts_of_batches(*pieces):
-    return [[problem["text"] for problem in batch] for batch in _waiting_batches(Pipe(*pieces), 2)]
+    batches = []
+    for batch in _waiting_batches(Pipe(*pieces), 2):
+        batches.append([problem["text"] for problem in batch])
+    return batches
 
 
 def test_batches_are_the_lines_that_wait():
@@ -235,7 +237,7 @@ def test_pipe_in_utf_16(encoding):
     assert texts_of_batches(content[:5], content[5:]) == [["每", "上"]]
 
 
-def test_line_that_is_too_long_is_reported_in_its_position(asked, tmp_path, answers_of, monkeypatch):
+def test_line_that_is_too_long_is_reported_in_its_position(solved_texts, tmp_path, answers_of, monkeypatch):
     content = f"{TEXT}\n{'4' * 1_000_000}\n{NEXT_TEXT}\n".encode()
     use_standard_input(monkeypatch, content)
     path = tmp_path / "problems.txt"
@@ -245,7 +247,7 @@ def test_line_that_is_too_long_is_reported_in_its_position(asked, tmp_path, answ
         assert long["answer"] is None
         assert long["numbers"] == []
         assert "100,000 characters" in long["error"]
-    assert asked == [TEXT, NEXT_TEXT] * 2
+    assert solved_texts == [TEXT, NEXT_TEXT] * 2
 
 
 def test_pipe_without_line_ends_is_not_kept_in_memory():
@@ -272,7 +274,7 @@ def test_confidence_threshold_is_a_probability(solver_folder, value, error_of):
     assert re.search("`confidence_threshold`.*(a number| 0 .* 1)", error)
 
 
-def test_answers_keep_the_ids_of_records(asked, tmp_path, answers_of):
+def test_answers_keep_the_ids_of_records(solved_texts, tmp_path, answers_of):
     path = write_rows(tmp_path / "problems.jsonl", [{"id": "a", "text": TEXT, "more": 1}])
     (answer,) = answers_of("--model=a", "--file", path)
     assert answer["id"] == "a"
@@ -290,7 +292,7 @@ def test_answers_keep_the_ids_of_records(asked, tmp_path, answers_of):
         ('{"text": "1"}\n[]\n', "line 2: .*JSON object.* list"),
     ],
 )
-def test_damaged_jsonl_is_named_with_its_line(asked, tmp_path, error_of, content, message):
+def test_damaged_jsonl_is_named_with_its_line(solved_texts, tmp_path, error_of, content, message):
     path = tmp_path / "problems.jsonl"
     path.write_text(content, encoding="utf-8")
     error = error_of("solve", "--model=a", "--file", path, "--batch_size", 1, "--json")
@@ -353,7 +355,7 @@ def test_files_in_utf_16(tmp_path, name, content):
         ("model.safetensors", b"\x10\0\0\0\0\0\0\0{}"),
     ],
 )
-def test_binary_file_is_named(asked, tmp_path, error_of, name, content):
+def test_binary_file_is_named(solved_texts, tmp_path, error_of, name, content):
     path = tmp_path / name
     path.write_bytes(content)
     error = error_of("solve", "--model=a", "--file", path)
@@ -361,7 +363,7 @@ def test_binary_file_is_named(asked, tmp_path, error_of, name, content):
     assert "text" in error
 
 
-def test_folder_missing_file_and_both_sources_are_refused(asked, tmp_path, error_of):
+def test_folder_missing_file_and_both_sources_are_refused(solved_texts, tmp_path, error_of):
     argv = ["solve", "--model=a", "--file"]
     assert re.fullmatch(f"hf-mwp: --file: {tmp_path} .*folder.*", error_of(*argv, tmp_path))
     assert "none.txt" in error_of(*argv, tmp_path / "none.txt")
@@ -387,13 +389,13 @@ def test_folders_that_are_no_solver_are_named(solver_folder, encoder, tmp_path, 
 
 def test_below_the_threshold_the_candidates_are_shown(solver_folder, output_of, answers_of):
     argv = ["--model", solver_folder, "--num_beams", 3, TEXT, "--confidence_threshold"]
-    shown = output_of("solve", *argv, 1)
-    assert "Unsure" in shown
+    output = output_of("solve", *argv, 1)
+    assert "Unsure" in output
     (answer,) = answers_of(*argv, 1)
     assert (answer["text"], answer["status"], answer["answer"]) == (TEXT, "unsure", None)
     assert len(answer["candidates"]) == 3
     for candidate in answer["candidates"]:
-        assert candidate["equation"] in shown
+        assert candidate["equation"] in output
     assert output_of("solve", *argv, 0).count("probability") == 1
 
 

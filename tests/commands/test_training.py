@@ -14,9 +14,7 @@ from hf_mwp.commands.options.run_options import RunArguments
 from hf_mwp.commands.options.stages import types_of
 from hf_mwp.commands.prune import PruneArguments, prune
 from hf_mwp.commands.tasks.data_options import MeasuredTaskArguments, TaskArguments
-from hf_mwp.commands.tasks.make_task import make_task
 from hf_mwp.commands.train import train
-from hf_mwp.commands.training import make_trainer
 from hf_mwp.solver.data import TrainingTexts
 from hf_mwp.solver.training import (
     SolverDistillationConfig,
@@ -24,7 +22,6 @@ from hf_mwp.solver.training import (
     SolverTrainingConfig,
 )
 from hf_mwp.utils.option import option_values, options_in
-from hf_mwp.utils.provenance import ancestry_of
 from hf_mwp.utils.run_folder import RunFolder, last_options, plain
 from tests.commands.folders import read_rows
 
@@ -78,13 +75,6 @@ def labels(problems, tmp_path):
     shutil.copy(problems / "train.jsonl", folder / "labelled.jsonl")
     TrainingTexts.from_texts(["求面积"], ["labeller's"]).save(folder)
     return TaskArguments("labelled.jsonl", data_dir=str(folder))
-
-
-def test_solver_trained_on_pseudo_labels_inherits_the_texts_of_the_labeller(labels, encoder, tmp_path):
-    task = make_task(labels)
-    config = SolverTrainingConfig(str(tmp_path / "run"), use_cpu=True, report_to="none")
-    trainer = make_trainer(task, config, *task.build_model(SolverArguments(encoder=str(encoder))))
-    assert ancestry_of(trainer.model).seen("求面积")[0]
 
 
 def test_solver_pruned_in_python_inherits_the_texts_of_the_labeller(labels, solver_folder, tmp_path):

@@ -59,8 +59,9 @@ def test_candidates_are_no_larger_than_the_encoder():
 
 def test_small_encoder_has_students_of_its_own_width():
     config = BertConfig(num_hidden_layers=2, hidden_size=128, num_attention_heads=2, intermediate_size=512)
-    expected = [sizes_of(layers, 128, 2, neurons) for layers in (1, 2) for neurons in (512, 256)]
-    assert candidate_sizes(config) == expected
+    one_layer = [sizes_of(1, 128, 2, 512), sizes_of(1, 128, 2, 256)]
+    two_layers = [sizes_of(2, 128, 2, 512), sizes_of(2, 128, 2, 256)]
+    assert candidate_sizes(config) == one_layer + two_layers
 
 
 def test_measured_shape_is_that_of_its_export(tmp_path):
@@ -107,8 +108,8 @@ def test_measuring_does_not_change_random_numbers():
     ],
 )
 def test_largest_student_that_meets_the_targets_is_chosen(small, measured, targets, expected):
-    chosen, shapes = choose_student_shape(tiny_processor(), **targets)
-    assert (chosen.num_hidden_layers, chosen.hidden_size, chosen.intermediate_size) == expected
+    shape, shapes = choose_student_shape(tiny_processor(), **targets)
+    assert (shape.num_hidden_layers, shape.hidden_size, shape.intermediate_size) == expected
     assert len(shapes) == 8
 
 

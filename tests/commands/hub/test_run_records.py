@@ -15,7 +15,7 @@ from hf_mwp.utils.usage_error import UsageError
 
 
 @pytest.mark.parametrize(
-    ("value", "shown"),
+    ("value", "expected"),
     [
         ("hfl/chinese-roberta-wwm-ext", "hfl/chinese-roberta-wwm-ext"),
         ("ape210k:validation", "ape210k:validation"),
@@ -28,8 +28,8 @@ from hf_mwp.utils.usage_error import UsageError
         (0.5, 0.5),
     ],
 )
-def test_paths_are_shown_without_their_place(value, shown):
-    assert shorten_paths(value) == shown
+def test_paths_are_shown_without_their_place(value, expected):
+    assert shorten_paths(value) == expected
 
 
 def test_default_dataset_of_a_stage_is_named(tmp_path):

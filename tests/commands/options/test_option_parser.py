@@ -75,14 +75,14 @@ def test_values_are_read(argv, values):
 def test_help_has_flags_choices_and_defaults():
     parser = OptionParser("toy", "A toy.", [ToyArguments])
     parser.epilog = "The end."
-    shown = " ".join(parser.format_help().split())
+    text = " ".join(parser.format_help().split())
     for words in (
         "usage: hf-mwp toy [--config FILE] [--option VALUE ...] A toy. options: --size {small,large} A size. ",
         "(default: small) --tree [TREE] Draw the tree. (default: True) --no_tree ",
         " --tree false. --layers LAYERS [LAYERS ...] Layers. ",
         "--share SHARE A share, in %. (default: 0.5) The end.",
     ):
-        assert words in shown
+        assert words in text
 
 
 def test_common_options_can_be_shown_alone():

@@ -155,16 +155,16 @@ def test_sparse_teacher_is_chosen_by_knowledgeable_scores(glue, classifier, tmp_
     assert run("stark", glue, tmp_path, *options, *QUICK) == 0
     assert "student, chosen" in capsys.readouterr().out
     metrics = read_json(tmp_path / "metrics.json")
-    trial, chosen = metrics["models"]
-    assert (metrics["trial"], metrics["chosen"]) == (trial, chosen)
+    trial, sparse = metrics["models"]
+    assert (metrics["trial"], metrics["chosen"]) == (trial, sparse)
     assert metrics["chosen_sparsity"] == 0.5
     assert trial["heads"] == [2, 2]
-    assert sum(chosen["heads"]) == 2
-    assert trial["teacher_parameters"] > chosen["teacher_parameters"]
-    accuracy = chosen["test"]["reports"]["all problems"]["accuracy"]
+    assert sum(sparse["heads"]) == 2
+    assert trial["teacher_parameters"] > sparse["teacher_parameters"]
+    accuracy = sparse["test"]["reports"]["all problems"]["accuracy"]
     trial_accuracy = trial["test"]["reports"]["all problems"]["accuracy"]
     assert metrics["gain_over_trial"]["test"] == accuracy - trial_accuracy
-    assert metrics["test"] == chosen["test"]
+    assert metrics["test"] == sparse["test"]
     # The student has three tenths of four heads and 48 neurons.
     student = AutoModelForSequenceClassification.from_pretrained(tmp_path)
     assert sum(student.config.heads_per_layer) == 1

@@ -1,7 +1,6 @@
 """A solver that judges candidates, from training to its card, by the commands."""
 
 import json
-import shutil
 
 import pytest
 from transformers import pipeline
@@ -11,7 +10,7 @@ from hf_mwp.commands.export import ExportArguments, export_solver
 from hf_mwp.commands.main import main
 from hf_mwp.solver.models import AthenaModel, MwpSolver
 from hf_mwp.utils.usage_error import UsageError
-from tests.commands.folders import read_json, read_rows, write_rows
+from tests.commands.folders import read_json, read_rows
 
 
 TEXT = "小明有4个苹果，又买了2个，一共有几个？"
@@ -36,18 +35,6 @@ def test_solver_is_trained_and_evaluated(folder, problems, tmp_path, output_of):
     records = read_rows(tmp_path / "predictions.jsonl")
     num_correct = sum(record["answer_correct"] for record in records)
     assert num_correct == report["answer_accuracy"] * len(records)
-
-
-def test_problems_are_labelled_and_answers_reranked(folder, problems, tmp_path, output_of):
-    model = shutil.copytree(folder, tmp_path / "model")
-    answers = write_rows(tmp_path / "answers.jsonl", [{"id": "1", "text": TEXT, "answer": "4"}])
-    argv = ["--model", model, "--num_beams=8"]
-    output_of("pseudo-label", *argv, "--problems", answers, "--output_dir", tmp_path / "labels")
-    (labelled,) = read_rows(tmp_path / "labels" / "labelled.jsonl")
-    assert labelled["answer"] == "4"
-    assert labelled["log_probability"] < 0
-    output_of("rerank", *argv, "--dataset", problems)
-    output_of("evaluate", "--model", model, "--dataset", problems, "--output_dir", tmp_path / "evaluated")
 
 
 def test_search_at_its_limit_is_reported(folder, tmp_path, output_of):
