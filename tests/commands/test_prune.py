@@ -70,10 +70,6 @@ def test_killed_run_trains_no_finished_generation(run, argv, output_of, error_of
     assert "step" not in output_of(*argv)
     assert (run / "metrics.json").is_file()
     assert times_of_generations(run) == before
-    # The same generations with a different evaluation.
-    output_of(*argv, "--overwrite", "--test_num_beams=2")
-    assert [model["test"]["num_beams"] for model in read_json(run / "metrics.json")["models"]] == [2, 2, 2]
-    assert times_of_generations(run) == before
 
 
 def test_generations_that_are_impossible_or_too_bad_are_named(run, argv, error_of):
@@ -93,9 +89,10 @@ def test_max_ratio_is_a_single_generation(finished, argv, tmp_path, output_of):
     # The first generation of the other run is reused.
     shutil.copytree(finished / "generations", folder / "generations")
     before = times_of_generations(folder)
-    output_of(*argv, "--output_dir", folder, "--max_ratio", "0.25")
+    output_of(*argv, "--output_dir", folder, "--max_ratio", "0.25", "--test_num_beams", "2")
     models = read_json(folder / "metrics.json")["models"]
     assert [model["ratio"] for model in models] == [0.0, 0.25]
+    assert [model["test"]["num_beams"] for model in models] == [2, 2]
     expected = read_json(finished / "metrics.json")["models"][:2]
     assert [model["heads"] for model in models] == [model["heads"] for model in expected]
     assert len(before) == 2

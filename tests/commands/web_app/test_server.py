@@ -26,11 +26,13 @@ def text_of(problem):
     return "".join(piece for piece, _ in problem["parts"])
 
 
-def test_page_loads_nothing_from_other_hosts(address):
+def test_page_loads_nothing_from_other_hosts_and_shows_problems_as_text(address):
     with urllib.request.urlopen(address + "/") as answer:
         page = answer.read().decode()
         assert "default-src 'self'" in answer.headers["Content-Security-Policy"]
     assert "<textarea" in page
+    for method in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write"):
+        assert method not in page
     # The name of the SVG language is never requested.
     assert page.replace("http://www.w3.org/2000/svg", "").count("http") == 0
 
