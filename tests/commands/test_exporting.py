@@ -1,4 +1,3 @@
-import json
 import shutil
 import sys
 
@@ -13,6 +12,8 @@ from hf_mwp.commands.hub.usage import EXAMPLES
 from hf_mwp.runtime import load_solver, weights
 from hf_mwp.solver.models import MwpSolver
 from hf_mwp.utils.usage_error import UsageError
+from tests.commands.folders import contents, read_json, write_rows
+from tests.damage import change_weights
 from tests.tiny import tiny_bert_config, tiny_processor
 
 
@@ -29,18 +30,28 @@ def bert_solver(tmp_path_factory):
     return folder
 
 
+@pytest.fixture
+def source(solver_folder, tmp_path):
+    """A copy of the solver's folder."""
+    return shutil.copytree(solver_folder, tmp_path / "source")
+
+
+def export(model, output_dir, **fields):
+    return export_solver(ExportArguments(str(model), str(output_dir), **fields))
+
+
 @pytest.mark.parametrize("quantize", [None, "int8"])
-def test_the_folder_solves_as_before(solver_folder, problems, tmp_path, quantize):
-    out = tmp_path / "out"
-    report = export_solver(
-        ExportArguments(str(solver_folder), str(out), quantize=quantize, dataset=str(problems), max_samples=6)
-    )
-    assert report.problems == 6 and report.equal >= 4 and report.megabytes > 0 and report.milliseconds > 0
-    record = json.loads((out / "export.json").read_text())
+def test_exported_solver_has_the_same_answers(solver_folder, problems, tmp_path, quantize):
+    report = export(solver_folder, tmp_path, quantize=quantize, dataset=str(problems), max_samples=6)
+    assert report.problems == 6
+    assert report.equal >= 4
+    assert report.megabytes > 0
+    assert report.milliseconds > 0
+    record = read_json(tmp_path / "export.json")
     assert (record["quantize"], record["equal"]) == (quantize, report.equal)
-    assert f"{report.equal} have the answer" in (out / "README.md").read_text()
-    assert load_solver(out)(TEXT)[0]["numbers"] == ["4", "2"]
-    assert not (out / "training_texts.safetensors").exists()
+    assert f"{report.equal} have the answer" in (tmp_path / "README.md").read_text()
+    assert load_solver(tmp_path)(TEXT)[0]["numbers"] == ["4", "2"]
+    assert not (tmp_path / "training_texts.safetensors").exists()
 
 
 @pytest.mark.parametrize("fields", [{"max_samples": 6}, {"data_dir": "problems"}])
@@ -49,24 +60,24 @@ def test_options_of_the_comparison_need_a_dataset(fields):
         ExportArguments("solver", "out", **fields)
 
 
-def test_the_card_of_an_exported_solver_has_one_section_on_it(solver_folder, problems, tmp_path):
+def test_card_of_a_repeated_export_has_one_section_on_it(solver_folder, problems, tmp_path):
     first = tmp_path / "first"
     second = tmp_path / "second"
-    for source, out in ((solver_folder, first), (first, second)):
-        export_solver(ExportArguments(str(source), str(out), dataset=str(problems), max_samples=3))
+    export(solver_folder, first, dataset=str(problems), max_samples=1)
+    export(first, second, dataset=str(problems), max_samples=1)
     assert (second / "README.md").read_text("utf-8").count("## Exported for the runtime") == 1
 
 
-def test_the_card_of_weights_that_pytorch_cannot_load_shows_the_runtime(solver_folder, tmp_path, monkeypatch):
+def test_card_of_int8_weights_shows_the_runtime(source, tmp_path, monkeypatch):
     monkeypatch.setattr(weights, "MIN_SIZE", 1)
-    source = tmp_path / "source"
     out = tmp_path / "out"
-    shutil.copytree(solver_folder, source)
     (source / "README.md").write_text("# A solver\n\n## How to use\n\npipeline\n\n## Results\n\nGood.\n")
-    export_solver(ExportArguments(str(source), str(out), quantize="int8"))
+    export(source, out, quantize="int8")
     card = name_in_card((out / "README.md").read_text("utf-8"), "me/solver")
-    assert "pipeline" not in card and "hf download me/solver --local-dir solver\n" in card
-    assert card.startswith("# A solver\n\n## How to use\n") and card.endswith("\n\n## Results\n\nGood.\n")
+    assert "pipeline" not in card
+    assert "hf download me/solver --local-dir solver\n" in card
+    assert card.startswith("# A solver\n\n## How to use\n")
+    assert card.endswith("\n\n## Results\n\nGood.\n")
     assert str(load_solver(out)(EXAMPLES["zh"])) in card
     with pytest.raises(UsageError, match=r"out was exported.*load_solver"):
         load_in_torch(str(out))
@@ -74,159 +85,120 @@ def test_the_card_of_weights_that_pytorch_cannot_load_shows_the_runtime(solver_f
 
 def test_other_encoders_need_a_graph(bert_solver, tmp_path):
     with pytest.raises(UsageError, match="onnx"):
-        export_solver(ExportArguments(str(bert_solver), str(tmp_path / "out")))
+        export(bert_solver, tmp_path / "out")
 
 
-def test_a_missing_package_is_told_before_a_model_is_overwritten(solver_folder, tmp_path, monkeypatch):
-    out = shutil.copytree(solver_folder, tmp_path / "out")
-    before = sorted(path.name for path in out.iterdir())
+def test_missing_package_is_named_before_a_model_is_overwritten(source, monkeypatch):
+    before = contents(source)
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     with pytest.raises(UsageError, match="onnxruntime.*pip install 'hf-mwp\\[onnx\\]'"):
-        export_solver(ExportArguments(str(out), str(out), format="onnx", overwrite=True))
-    assert sorted(path.name for path in out.iterdir()) == before
+        export(source, source, format="onnx", overwrite=True)
+    assert contents(source) == before
 
 
-def test_a_folder_with_a_model_is_not_overwritten(solver_folder, tmp_path):
-    out = tmp_path / "out"
-    export_solver(ExportArguments(str(solver_folder), str(out)))
-    with pytest.raises(UsageError, match="overwrite"):
-        export_solver(ExportArguments(str(solver_folder), str(out)))
-    export_solver(ExportArguments(str(solver_folder), str(out), overwrite=True))
-
-
-@pytest.mark.parametrize("name", ["README.md", "NOTICE", "LICENSE"])
-def test_files_of_the_user_are_kept(solver_folder, tmp_path, name):
+@pytest.mark.parametrize("name", ["README.md", "NOTICE", "config.json"])
+def test_existing_files_are_replaced_only_on_demand(solver_folder, tmp_path, name):
     (tmp_path / name).write_text("mine")
-    with pytest.raises(UsageError, match=name):
-        export_solver(ExportArguments(str(solver_folder), str(tmp_path)))
-    assert [path.read_text() for path in tmp_path.iterdir()] == ["mine"]
+    with pytest.raises(UsageError, match=f"{name}.*overwrite"):
+        export(solver_folder, tmp_path)
+    assert contents(tmp_path) == {name: b"mine"}
 
 
-def test_nothing_of_an_overwritten_model_stays(solver_folder, tmp_path):
+def test_no_file_of_an_overwritten_model_remains(solver_folder, tmp_path):
     out = tmp_path / "out"
-    other = tmp_path / "其他 solver"
-    shutil.copytree(solver_folder, other)
-    files = ("README.md", "record.json", "plausibility.json", "generation_config.json", "NOTICE")
-    for name in files:
+    other = shutil.copytree(solver_folder, tmp_path / "其他 solver")
+    copied = {"README.md", "record.json", "plausibility.json", "generation_config.json", "NOTICE"}
+    for name in copied:
         (other / name).write_text("{}")
-    export_solver(ExportArguments(str(other), str(out)))
-    assert all((out / name).is_file() for name in files)
-    for name in ("encoder.onnx", "training_texts.safetensors"):
+    export(other, out)
+    assert copied <= contents(out).keys()
+    outdated = copied | {"encoder.onnx", "training_texts.safetensors"}
+    for name in outdated:
         (out / name).touch()
-    export_solver(ExportArguments(str(solver_folder), str(out), overwrite=True))
-    assert not any((out / name).exists() for name in (*files, "encoder.onnx", "training_texts.safetensors"))
-    export_solver(ExportArguments(str(other), str(other), overwrite=True))
-    assert all((other / name).is_file() for name in files)
-
-
-def contents(folder):
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
+    export(solver_folder, out, overwrite=True)
+    assert not outdated & contents(out).keys()
+    export(other, other, overwrite=True)
+    assert copied <= contents(other).keys()
 
 
 @pytest.mark.parametrize(
-    ("error", "raised"),
+    ("error", "raised", "message"),
     [
-        (KeyboardInterrupt(), KeyboardInterrupt),
-        (SafetensorError("I/O error: No space left on device (os error 28)"), UsageError),
-        (MemoryError(), UsageError),
+        (KeyboardInterrupt(), KeyboardInterrupt, None),
+        (SafetensorError("I/O error: No space left on device (os error 28)"), UsageError, "Free disk space"),
+        (MemoryError(), UsageError, "free memory"),
     ],
 )
-def test_an_export_into_its_own_folder_that_fails_changes_nothing(solver_folder, tmp_path, monkeypatch, error, raised):
-    folder = shutil.copytree(solver_folder, tmp_path / "solver")
+def test_failed_export_into_its_own_folder_changes_nothing(source, monkeypatch, error, raised, message):
     for name in ("README.md", "plausibility.json", "training_texts.safetensors"):
-        (folder / name).write_text("{}")
-    before = contents(folder)
+        (source / name).write_text("{}")
+    before = contents(source)
 
     def fail(tensors, path):
         path.write_bytes(b"incomplete")
         raise error
 
     monkeypatch.setattr("safetensors.numpy.save_file", fail)
-    with pytest.raises(
-        raised, match="cannot be written to .*(Free disk space|free memory)" if raised is UsageError else None
-    ):
-        export_solver(ExportArguments(str(folder), str(folder), quantize="int8", overwrite=True))
-    assert contents(folder) == before
+    with pytest.raises(raised, match=message):
+        export(source, source, quantize="int8", overwrite=True)
+    assert contents(source) == before
 
 
-def test_a_killed_export_into_its_own_folder_is_completed_by_the_next_command(solver_folder, tmp_path, monkeypatch):
-    folder = shutil.copytree(solver_folder, tmp_path / "solver")
-    with monkeypatch.context() as patch:
-        patch.setattr("hf_mwp.utils.replacement.finish_replacement", lambda folder: None)
-        export_solver(ExportArguments(str(folder), str(folder), overwrite=True))
-    (folder / "config.json").unlink()
-    assert not (folder / "export.json").exists()
-    export_solver(ExportArguments(str(folder), str(folder), overwrite=True))
-    assert load_solver(folder)(TEXT)[0]["numbers"] == ["4", "2"]
-    assert not [path.name for path in folder.iterdir() if path.name.startswith(".")]
-
-
-@pytest.mark.parametrize("quantize", [None, "int8"])
 @pytest.mark.parametrize(
-    ("value", "fault"), [(float("inf"), "infinity or NaN"), (float("nan"), "infinity or NaN"), (1e7, "too large")]
+    ("value", "quantize", "fault"),
+    [
+        (float("inf"), None, "infinity or NaN"),
+        (float("nan"), "int8", "infinity or NaN"),
+        (1e7, None, "too large"),
+        (1e7, "int8", "too large"),
+    ],
 )
-def test_weights_that_are_not_finite_are_refused(solver_folder, tmp_path, monkeypatch, quantize, value, fault):
+def test_weights_that_are_not_finite_are_refused(source, tmp_path, monkeypatch, value, quantize, fault):
     monkeypatch.setattr(weights, "MIN_SIZE", 1)
-    source = shutil.copytree(solver_folder, tmp_path / "source")
-    solver = MwpSolver.from_pretrained(source)
-    solver.encoder.embeddings.word_embeddings.weight.data[3, 2] = value
-    solver.save_pretrained(source)
+
+    def change(tensors):
+        tensors["encoder.embeddings.word_embeddings.weight"][3, 2] = value
+
+    change_weights(source, change)
     with pytest.raises(UsageError, match=f"source: the weights encoder.*word_embeddings.* {fault}"):
-        export_solver(ExportArguments(str(source), str(tmp_path / "out"), quantize=quantize))
+        export(source, tmp_path / "out", quantize=quantize)
     assert not (tmp_path / "out").exists()
 
 
-def test_a_link_to_another_folder_is_not_read(solver_folder, tmp_path):
-    source = shutil.copytree(solver_folder, tmp_path / "source")
+def test_link_to_another_folder_is_not_read(source, tmp_path):
     (tmp_path / "secret").write_text("a secret")
     (source / "LICENSE").symlink_to(tmp_path / "secret")
     with pytest.raises(UsageError, match="LICENSE is a link to .*secret, outside of its folder"):
-        export_solver(ExportArguments(str(source), str(tmp_path / "out")))
-    (source / "LICENSE").unlink()
-    (source / "terms").write_text("terms")
-    (source / "LICENSE").symlink_to("terms")
-    export_solver(ExportArguments(str(source), str(tmp_path / "out")))
-    assert (tmp_path / "out" / "LICENSE").read_text() == "terms" and not (tmp_path / "out" / "LICENSE").is_symlink()
-    modes = {(tmp_path / "out" / name).stat().st_mode for name in ("config.json", "model.safetensors")}
-    assert len(modes) == 1
+        export(source, tmp_path / "out")
 
 
 def test_problems_to_compare_are_checked_first(solver_folder, problems, tmp_path):
-    def args(folder, **options):
-        return ExportArguments(str(solver_folder), str(folder), dataset=str(problems), **options)
-
-    assert export_solver(args(tmp_path / "all", max_samples=50)).problems == 9
-    asdiv = ExportArguments(str(solver_folder), str(tmp_path / "out"), dataset="asdiv_a")
-    with pytest.raises(UsageError, match="Chinese.*asdiv_a.*English"):
-        export_solver(asdiv)
+    row = {"text": "2 and 3?", "equation": "2+3", "answer": "5", "language": "en"}
+    english = write_rows(tmp_path / "test.jsonl", [row])
+    with pytest.raises(UsageError, match="Chinese.*test.jsonl.*English"):
+        export(solver_folder, tmp_path / "out", dataset=str(english))
     with pytest.raises(UsageError, match="train.jsonl has no test problems"):
-        asdiv.dataset = str(problems / "train.jsonl")
-        export_solver(asdiv)
+        export(solver_folder, tmp_path / "out", dataset=str(problems / "train.jsonl"))
     assert not (tmp_path / "out").exists()
 
 
-def test_what_is_half_written_or_cut_short_is_refused(solver_folder, tmp_path):
-    out = tmp_path / "out"
-    export_solver(ExportArguments(str(solver_folder), str(out), quantize="int8"))
-    whole = (out / "model.safetensors").read_bytes()
-    (out / "model.safetensors").write_bytes(whole[: len(whole) // 2])
+def test_incomplete_export_is_refused(solver_folder, tmp_path):
+    export(solver_folder, tmp_path, quantize="int8")
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     with pytest.raises(UsageError, match="cut short"):
-        load_solver(out)
+        load_solver(tmp_path)
     # The configuration is written last.
-    (out / "config.json").unlink()
+    (tmp_path / "config.json").unlink()
     with pytest.raises(UsageError, match=r"config\.json"):
-        load_solver(out)
-    shutil.rmtree(out)
+        load_solver(tmp_path)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("quantize", [None, "int8"])
-def test_an_encoder_of_any_kind_as_a_graph(bert_solver, problems, tmp_path, quantize):
+def test_encoder_of_any_kind_is_exported_as_a_graph(bert_solver, problems, tmp_path, quantize):
     pytest.importorskip("onnxscript")
-    out = tmp_path / "out"
-    args = ExportArguments(str(bert_solver), str(out), format="onnx", quantize=quantize, dataset=str(problems))
-    report = export_solver(args)
-    assert report.problems == 9 and report.equal >= 7
-    if quantize is None:
-        assert report.equal == 9
-    assert load_solver(out)(TEXT)[0]["numbers"] == ["4", "2"]
+    report = export(bert_solver, tmp_path, format="onnx", quantize=quantize, dataset=str(problems))
+    assert report.problems == 9
+    assert report.equal >= (9 if quantize is None else 7)
+    assert load_solver(tmp_path)(TEXT)[0]["numbers"] == ["4", "2"]

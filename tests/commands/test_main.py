@@ -1,3 +1,4 @@
+import dataclasses
 import os
 import re
 import subprocess
@@ -7,131 +8,125 @@ from importlib.metadata import PackageNotFoundError
 import pytest
 
 from hf_mwp import __version__
+from hf_mwp.commands.building.solver import SolverArguments
 from hf_mwp.commands.main import COMMANDS, main
+from hf_mwp.commands.options.run_options import RunArguments
+from hf_mwp.commands.tasks.data_options import DataArguments
+from hf_mwp.solver.training import SolverTrainingConfig
 
 
-def test_help_names_the_commands(capsys):
+def help_of(capsys, *argv):
+    with pytest.raises(SystemExit) as stopped:
+        main([*argv])
+    assert stopped.value.code == 0
+    return capsys.readouterr().out
+
+
+def test_help_lists_the_commands(capsys):
     assert main(["--help"]) == 0
-    shown = capsys.readouterr().out
-    assert all(f"  {name} " in shown for name in COMMANDS)
+    output = capsys.readouterr().out
+    assert all(f"  {name} " in output for name in COMMANDS)
     assert main([]) == 2
-
-
-def test_version(capsys):
-    assert main(["--version"]) == 0
-    assert capsys.readouterr().out == f"hf-mwp {__version__}\n"
-
-
-def test_unknown_command(capsys):
-    assert main(["evalute"]) == 2
-    assert "`hf-mwp evaluate`" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_each_command_has_help(command, capsys):
-    with pytest.raises(SystemExit) as stopped:
-        main([command, "--help"])
-    assert stopped.value.code == 0
-    assert f"usage: hf-mwp {command} " in capsys.readouterr().out
+    assert f"usage: hf-mwp {command} " in help_of(capsys, command, "--help")
 
 
-def test_help_all_of_train_names_every_field(capsys):
-    import dataclasses
-
-    from hf_mwp.commands.building.solver import SolverArguments
-    from hf_mwp.commands.options.run_options import RunArguments
-    from hf_mwp.commands.tasks.data_options import DataArguments
-    from hf_mwp.solver.training import SolverTrainingConfig
-
-    with pytest.raises(SystemExit):
-        main(["train", "--help", "all"])
-    shown = capsys.readouterr().out
+def test_help_all_lists_every_field(capsys):
+    output = help_of(capsys, "train", "--help", "all")
     for dataclass_type in (DataArguments, SolverArguments, RunArguments, SolverTrainingConfig):
         for field in dataclasses.fields(dataclass_type):
-            assert not field.init or f"--{field.name}" in shown
+            assert not field.init or f"--{field.name}" in output
 
 
-def test_errors_are_one_line(capsys, monkeypatch):
+@pytest.mark.parametrize("command", ["train", "distill", "pretrain"])
+def test_help_of_training_lists_common_options_alone(command, capsys):
+    output = help_of(capsys, command, "--help")
+    assert "--num_train_epochs" in output
+    assert "--adam_beta1" not in output
+    assert 8 <= len(re.findall(r"^  --", output, re.MULTILINE)) <= 24
+
+
+def test_unknown_command_is_named(capsys):
+    assert main(["evalute"]) == 2
+    assert "`hf-mwp evaluate`" in capsys.readouterr().err
+
+
+def test_errors_are_one_line(capsys):
     assert main(["solve", "--model", "nowhere/at/all", "1 and 2"]) == 1
     error = capsys.readouterr().err
-    assert error.startswith("hf-mwp: ") and "nowhere/at/all" in error and error.count("\n") == 1
+    assert error.startswith("hf-mwp: ")
+    assert "nowhere/at/all" in error
+    assert error.count("\n") == 1
 
 
-@pytest.mark.parametrize(
-    ("error", "told"),
-    [
-        (
-            ModuleNotFoundError("No module named 'jieba'", name="jieba"),
-            "needs the package jieba. `pip install 'hf-mwp[cli]'`",
-        ),
-        (ImportError("`adamw_bnb_8bit` needs bitsandbytes"), "hf-mwp: `adamw_bnb_8bit` needs bitsandbytes"),
-        (PackageNotFoundError("deepspeed>=0.9.3"), "hf-mwp: No package metadata was found for deepspeed>=0.9.3"),
-        (RuntimeError("WandbCallback requires wandb to be installed."), "hf-mwp: WandbCallback requires wandb"),
-    ],
-)
-def test_a_missing_package_is_named(error, told, monkeypatch, capsys):
-    def fail(*_):
-        raise error
-
-    monkeypatch.setattr("hf_mwp.commands.main.run_command", fail)
-    assert main(["train"]) == 1 and told in capsys.readouterr().err
-
-
-def test_errors_can_show_where_they_come_from(monkeypatch):
+def test_errors_have_a_traceback_on_demand(monkeypatch):
     monkeypatch.setenv("HF_MWP_TRACEBACK", "1")
     with pytest.raises(Exception, match="nowhere/at/all"):
         main(["solve", "--model", "nowhere/at/all", "1 and 2"])
 
 
-def test_as_a_module():
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (ModuleNotFoundError("No module named 'jieba'", name="jieba"), "jieba. `pip install 'hf-mwp[cli]'`"),
+        (ImportError("`adamw_bnb_8bit` needs bitsandbytes"), "hf-mwp: `adamw_bnb_8bit` needs bitsandbytes"),
+        (PackageNotFoundError("deepspeed>=0.9.3"), "hf-mwp: No package metadata was found for deepspeed>=0.9.3"),
+        (RuntimeError("WandbCallback requires wandb to be installed."), "hf-mwp: WandbCallback requires wandb"),
+    ],
+)
+def test_missing_package_is_named(error, message, monkeypatch, error_of):
+    def fail(*_):
+        raise error
+
+    monkeypatch.setattr("hf_mwp.commands.main.run_command", fail)
+    assert message in error_of("train")
+
+
+def test_version_is_printed_without_heavy_imports():
     argv = [sys.executable, "-X", "importtime", "-m", "hf_mwp", "--version"]
     result = subprocess.run(argv, capture_output=True, text=True)
     assert result.stdout == f"hf-mwp {__version__}\n"
     imported = {line.rpartition("|")[2].strip() for line in result.stderr.splitlines()}
-    assert "hf_mwp" in imported and not {"torch", "transformers"} & imported
+    assert "hf_mwp" in imported
+    assert not {"torch", "transformers"} & imported
 
 
-ANSWERED = ["solve", "--model", "{model}", *["小明有4个苹果和2个梨，一共有多少个水果？"] * 50]
+def run_without_reader(argv, **streams):
+    """Run a command in a process whose `streams` are pipes that nobody reads."""
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    streams = {"stderr": subprocess.PIPE, "stdout": write_end} | dict.fromkeys(streams, write_end)
+    result = subprocess.run([sys.executable, "-m", "hf_mwp", *argv], text=True, **streams)
+    os.close(write_end)
+    return result
 
 
-@pytest.mark.parametrize("unbuffered", ["", "1"])
+SOLVE = ["solve", "--model", "{model}", *["小明有4个苹果和2个梨，一共有多少个水果？"] * 50]
+
+
 @pytest.mark.parametrize(
-    ("argv", "status"),
+    ("argv", "status", "unbuffered"),
     [
-        (["--help"], 0),
-        (["--version"], 0),
-        (["train", "--help"], 0),
-        (["evalute"], 2),
-        (["solve", "--model", "nowhere/at/all", "1 and 2"], 1),
-        (ANSWERED, 1),  # the console of `rich` exits with 1
-        ([*ANSWERED, "--json"], 0),
+        (["--help"], 0, ""),
+        (["--help"], 0, "1"),
+        (["publish", "--help"], 0, ""),
+        (["evalute"], 2, ""),
+        (SOLVE, 1, ""),  # the console of `rich` exits with 1
+        ([*SOLVE, "--json"], 0, "1"),
     ],
 )
-def test_a_reader_that_leaves_ends_a_command_quietly(argv, status, unbuffered, solver_folder):
-    read_end, write_end = os.pipe()
-    os.close(read_end)
-    words = [sys.executable, "-m", "hf_mwp", *(word.format(model=solver_folder) for word in argv)]
-    environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
-    result = subprocess.run(words, stdout=write_end, stderr=subprocess.PIPE, text=True, env=environment)
-    os.close(write_end)
+def test_command_ends_quietly_if_nobody_reads(argv, status, unbuffered, solver_folder, monkeypatch):
+    monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
+    result = run_without_reader([word.format(model=solver_folder) for word in argv])
     assert result.returncode == status
-    assert result.stderr.startswith("hf-mwp: ") if argv[-1] in ("evalute", "1 and 2") else result.stderr == ""
+    if status == 2:
+        assert result.stderr.startswith("hf-mwp: ")
+    else:
+        assert result.stderr == ""
 
 
-def test_standard_error_with_a_reader_that_leaves():
-    read_end, write_end = os.pipe()
-    os.close(read_end)
-    result = subprocess.run([sys.executable, "-m", "hf_mwp", "evalute"], stdout=write_end, stderr=write_end)
-    os.close(write_end)
-    assert result.returncode in (0, 2)
-
-
-@pytest.mark.parametrize("command", ["train", "distill", "pretrain"])
-def test_help_of_training_begins_with_what_most_runs_set(command, capsys):
-    with pytest.raises(SystemExit) as stopped:
-        main([command, "--help"])
-    assert stopped.value.code == 0
-    shown = capsys.readouterr().out
-    assert "--output_dir" in shown and "--num_train_epochs" in shown and "--adam_beta1" not in shown
-    assert f"`hf-mwp {command} --help all`" in " ".join(shown.split())
-    assert 8 <= len(re.findall(r"^  --", shown, re.MULTILINE)) <= 24
+def test_command_ends_if_nobody_reads_its_errors():
+    assert run_without_reader(["evalute"], stderr=True).returncode in (0, 2)

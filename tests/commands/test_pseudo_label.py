@@ -1,7 +1,6 @@
 """Equations for problems that have none."""
 
 import contextlib
-import json
 import re
 
 import pytest
@@ -13,44 +12,55 @@ from hf_mwp.solver.metrics import score_prediction
 from hf_mwp.solver.solving import kept_records
 from hf_mwp.solver.solving import solve_problems as solving
 from hf_mwp.solver.solving.solve_problems import solve_problems
+from tests.commands.folders import read_json, read_rows, write_rows
 
 
 TEXTS = ["小明有4个苹果和2个梨，一共有多少个水果？", "一本书有30页，看了12页，还剩几页？"]
 
 
-@pytest.fixture
-def found(solver_folder):
+@pytest.fixture(scope="module")
+def loaded(solver_folder):
+    """The solver and its processor."""
+    return MwpSolver.from_pretrained(solver_folder), MwpProcessor.from_pretrained(solver_folder)
+
+
+@pytest.fixture(scope="module")
+def values(loaded):
     """Values of the trees that the solver finds for each text, best first."""
-    model = MwpSolver.from_pretrained(solver_folder)
-    processor = MwpProcessor.from_pretrained(solver_folder)
     rows = [{"text": text, "language": "zh", "answer": "1"} for text in TEXTS]
-    found = solve_problems(model, processor, rows, num_beams=8, top_k=8)
-    return [[score_prediction(each.problem, tree).value for tree, _ in each.beam.trees] for each in found]
+    values = []
+    for prediction in solve_problems(*loaded, rows, num_beams=8, top_k=8):
+        values.append([score_prediction(prediction.problem, tree).value for tree, _ in prediction.beam.trees])
+    return values
 
 
-def write(path, records):
-    path.write_text("".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records), encoding="utf-8")
-    return str(path)
-
-
-def run(solver_folder, tmp_path, *more):
+@pytest.fixture
+def argv(solver_folder, tmp_path):
+    """Arguments of the command, which labels `answers.jsonl`."""
     argv = ["pseudo-label", "--model", str(solver_folder), "--problems", str(tmp_path / "answers.jsonl")]
-    return main([*argv, "--num_beams=8", "--output_dir", str(tmp_path / "run"), *more])
+    return [*argv, "--num_beams=8", "--output_dir", str(tmp_path / "run")]
 
 
-def label(solver_folder, tmp_path, *more):
-    assert run(solver_folder, tmp_path, *more) == 0
-    return [json.loads(line) for line in (tmp_path / "run" / "labelled.jsonl").read_bytes().splitlines()]
+@pytest.fixture
+def label(argv, tmp_path):
+    """Function that writes problems to `answers.jsonl`, runs the command, and returns the labelled problems."""
+
+    def label(rows, *options):
+        write_rows(tmp_path / "answers.jsonl", rows)
+        assert main([*argv, *options]) == 0
+        return read_rows(tmp_path / "run" / "labelled.jsonl")
+
+    return label
 
 
 def fates(tmp_path):
-    counts = json.loads((tmp_path / "run" / "metrics.json").read_text("utf-8"))["fates"]
-    return {fate: count for fate, count in counts.items() if count}
+    numbers = read_json(tmp_path / "run" / "metrics.json")["fates"]
+    return {fate: number for fate, number in numbers.items() if number}
 
 
-def test_the_first_tree_with_the_right_value_is_the_label(solver_folder, tmp_path, found, capsys):
-    value = next(value for value in found[0][1:] if value is not None and value != found[0][0])
-    records = [
+def test_first_tree_with_the_right_value_is_the_label(label, tmp_path, values, capsys):
+    value = next(value for value in values[0][1:] if value is not None and value != values[0][0])
+    rows = [
         {"id": 7, "text": TEXTS[0], "answer": str(value), "equation": "x=1"},
         {"id": 8, "text": TEXTS[1], "answer": "123456789"},
         {"id": 9, "text": TEXTS[0].replace("4", "40"), "answer": "3"},
@@ -58,120 +68,113 @@ def test_the_first_tree_with_the_right_value_is_the_label(solver_folder, tmp_pat
         {"id": 11, "text": "有1个", "answer": "许多"},
         {"id": 12, "text": TEXTS[0], "answer": ["1", "2"]},
     ]
-    write(tmp_path / "answers.jsonl", records)
-    (labelled,) = label(solver_folder, tmp_path)
-    assert (labelled["id"], labelled["text"], labelled["rank"]) == ("7", TEXTS[0], found[0].index(value))
+    (labelled,) = label(rows)
+    assert (labelled["id"], labelled["text"], labelled["rank"]) == ("7", TEXTS[0], values[0].index(value))
     assert labelled["log_probability"] < 0
-    shown = " ".join(capsys.readouterr().out.split())
-    for line in ("1 │ labelled", "1 │ not found", "1 │ duplicate", "3 │ no answer", "0 │ excluded"):
-        assert line in shown
+    output = " ".join(capsys.readouterr().out.split())
+    for words in ("1 │ labelled", "1 │ not found", "1 │ duplicate", "3 │ no answer", "0 │ excluded"):
+        assert words in output
     assert fates(tmp_path) == {"labelled": 1, "not found": 1, "duplicate": 1, "no answer": 3}
-    # It is training data: its equation gives its answer.
+    # It is training data: its equation has its answer as its value.
     (row,) = load_mwp_dataset(tmp_path / "run" / "labelled.jsonl")["train"]
     assert row["answer"] == str(value)
 
 
 @pytest.mark.parametrize("reranked", [False, True])
-def test_the_surest_of_the_problems_without_an_answer_get_the_solvers_own(solver_folder, tmp_path, capsys, reranked):
-    texts = [text.replace("4", str(number)).replace("页", "页" * number) for number in (4, 5) for text in TEXTS]
-    answered = {"text": "有1个和2个，一共几个？", "answer": "123456789"}
-    write(tmp_path / "answers.jsonl", [{"id": place, "text": text} for place, text in enumerate(texts)] + [answered])
-    reranker = PlausibilityReranker("zh", {each.name: 0.0 for each in FEATURES} | {"rank": 99.0}, 8)
-    reranker.save_pretrained(tmp_path)
-    more = ["--reranker", str(tmp_path)] if reranked else []
-    # Of four texts two are one, but for its number.
-    labelled = label(solver_folder, tmp_path, "--pseudo_label_fraction=0.6", *more)
-    model = MwpSolver.from_pretrained(solver_folder)
-    processor = MwpProcessor.from_pretrained(solver_folder)
-    rows = [{"text": text, "language": "zh"} for text in (texts[0], texts[1], texts[3])]
-    own = solve_problems(model, processor, rows, num_beams=8, reranker=reranker if reranked else None)
-    surest = sorted(own, key=lambda each: -each.confidence)[:2]
-    assert {each["text"]: each["confidence"] for each in labelled} == {
-        each.problem.text: pytest.approx(each.confidence) for each in surest
-    }
-    for row, each in zip(labelled, sorted(surest, key=lambda each: texts.index(each.problem.text)), strict=True):
-        assert row["equation"] == each.expression.bind(each.problem.numbers).to_infix() and row["answer"] is None
+def test_most_certain_problems_without_an_answer_are_labelled(label, loaded, tmp_path, reranked):
+    # Two of the four texts differ in a number alone.
+    texts = []
+    for number in (4, 5):
+        texts += [text.replace("4", str(number)).replace("页", "页" * number) for text in TEXTS]
+    rows = [{"id": index, "text": text} for index, text in enumerate(texts)]
+    rows.append({"text": "有1个和2个，一共几个？", "answer": "123456789"})
+    options = []
+    reranker = None
+    if reranked:
+        weights = {feature.name: 0.0 for feature in FEATURES} | {"rank": 99.0}
+        reranker = PlausibilityReranker("zh", weights, 8)
+        reranker.save_pretrained(tmp_path)
+        options = ["--reranker", str(tmp_path)]
+    labelled = label(rows, "--pseudo_label_fraction=0.6", *options)
+    distinct = [{"text": texts[index], "language": "zh"} for index in (0, 1, 3)]
+    predictions = solve_problems(*loaded, distinct, num_beams=8, reranker=reranker)
+    surest = sorted(predictions, key=lambda prediction: -prediction.confidence)[:2]
+    surest.sort(key=predictions.index)
+    for row, prediction in zip(labelled, surest, strict=True):
+        problem = prediction.problem
+        assert row["text"] == problem.text
+        assert row["confidence"] == pytest.approx(prediction.confidence)
+        assert row["equation"] == prediction.expression.bind(problem.numbers).to_infix()
+        assert row["answer"] is None
     assert fates(tmp_path) == {"surest": 2, "unsure": 1, "not found": 1, "duplicate": 1}
     assert len(load_mwp_dataset(tmp_path / "run" / "labelled.jsonl")["train"]) == 2
-    assert label(solver_folder, tmp_path, "--overwrite", "--pseudo_label_fraction=0.1", *more) == []
+    assert label(rows, "--overwrite", "--pseudo_label_fraction=0.1", *options) == []
 
 
-def test_excluded_texts_are_not_labelled(solver_folder, tmp_path, found):
-    write(tmp_path / "answers.jsonl", [{"text": t, "answer": str(v[0])} for t, v in zip(TEXTS, found, strict=True)])
-    assert [each["text"] for each in label(solver_folder, tmp_path)] == TEXTS
-    write(tmp_path / "held_out.jsonl", [{"text": TEXTS[0].replace("4", "9")}])
-    rest = label(solver_folder, tmp_path, "--overwrite", "--exclude", str(tmp_path / "held_out.jsonl"))
-    assert [each["text"] for each in rest] == TEXTS[1:]
-    # Another way to write it is no way around.
-    write(tmp_path / "held_out.jsonl", [{"text": TEXTS[0].replace("4", "四").replace("？", " ?").replace("，", "")}])
-    rest = label(solver_folder, tmp_path, "--overwrite", "--exclude", str(tmp_path / "held_out.jsonl"))
-    assert [each["text"] for each in rest] == TEXTS[1:]
+@pytest.fixture
+def answered(values):
+    """The texts, with the value of the most probable tree as answer."""
+    return [{"text": text, "answer": str(tree_values[0])} for text, tree_values in zip(TEXTS, values, strict=True)]
 
 
-def test_what_was_tried_before_a_kill_is_not_tried_again(solver_folder, tmp_path, found, monkeypatch):
-    answers = [{"text": text, "answer": str(values[0])} for text, values in zip(TEXTS, found, strict=True)]
-    write(tmp_path / "answers.jsonl", answers)
-    whole = label(solver_folder, tmp_path)
+@pytest.mark.parametrize(
+    "held_out", [TEXTS[0].replace("4", "9"), TEXTS[0].replace("4", "四").replace("？", " ?").replace("，", "")]
+)
+def test_excluded_texts_are_not_labelled(label, answered, tmp_path, held_out):
+    path = write_rows(tmp_path / "held_out.jsonl", [{"text": held_out}])
+    labelled = label(answered, "--exclude", str(path))
+    assert [row["text"] for row in labelled] == TEXTS[1:]
+
+
+def test_problems_tried_before_a_kill_are_not_tried_again(label, argv, answered, tmp_path, monkeypatch):
+    expected = label(answered)
     monkeypatch.setattr(kept_records, "AT_ONCE", 1)
+    find_beams = solving.find_beams
     tried = []
 
-    def killed(model, processor, problems, *options, **settings):
+    def find_beams_until_killed(model, processor, problems, *options, **settings):
         tried.append(problems[0].text)
         if len(tried) == 2:
             raise KeyboardInterrupt
         return find_beams(model, processor, problems, *options, **settings)
 
-    find_beams = solving.find_beams
-    monkeypatch.setattr(solving, "find_beams", killed)
+    monkeypatch.setattr(solving, "find_beams", find_beams_until_killed)
     with contextlib.suppress(KeyboardInterrupt):
-        run(solver_folder, tmp_path, "--overwrite")
-    # The file of the finished run is still there, and that of this one is to replace it.
-    resumed = label(solver_folder, tmp_path)
+        main([*argv, "--overwrite"])
+    # The file of the finished run still exists, and that of this run replaces it.
+    labelled = label(answered)
     assert tried == [TEXTS[0], TEXTS[1], TEXTS[1]]
-    for one, other in zip(resumed, whole, strict=True):
-        assert one == {**other, "log_probability": pytest.approx(other["log_probability"])}
+    for row, expected_row in zip(labelled, expected, strict=True):
+        assert row == {**expected_row, "log_probability": pytest.approx(expected_row["log_probability"])}
     assert not (tmp_path / "run" / "unfinished").exists()
 
 
-def test_a_separator_of_unicode_ends_no_line(solver_folder, tmp_path, found):
+def test_separator_of_unicode_ends_no_line(label, values):
     text = TEXTS[1].replace("，", "\u2028\x85")
-    write(tmp_path / "answers.jsonl", [{"text": text, "answer": str(found[1][0])}])
-    (labelled,) = label(solver_folder, tmp_path)
+    (labelled,) = label([{"text": text, "answer": str(values[1][0])}])
     assert labelled["text"] == text
 
 
-def test_what_is_wrong_is_named(solver_folder, tmp_path, capsys):
-    argv = ["pseudo-label", "--model", str(solver_folder), "--output_dir", str(tmp_path / "run"), "--problems"]
-    assert main([*argv, str(tmp_path / "nowhere.jsonl")]) == 1
-    assert "nowhere.jsonl" in capsys.readouterr().err
-    write(tmp_path / "answers.jsonl", [{"text": "Tom has 4 apples.", "answer": "4", "language": "en"}])
-    assert main([*argv, str(tmp_path / "answers.jsonl")]) == 1
-    assert re.search(r"line 1, field language: .*\bzh\b", capsys.readouterr().err)
-    write(tmp_path / "answers.jsonl", [{"text": "没有数？", "answer": "4"}])
-    assert main([*argv, str(tmp_path / "answers.jsonl")]) == 1
-    assert "1 no answer" in capsys.readouterr().err
-    assert main([*argv, str(tmp_path / "answers.jsonl"), "--num_beams=0"]) == 1
-    assert re.search("`num_beams`.* 0", capsys.readouterr().err)
-    assert main([*argv, str(tmp_path / "answers.jsonl"), "--rerank"]) == 1
-    assert re.search("`rerank`.*`pseudo_label_fraction`", capsys.readouterr().err)
-    assert not (tmp_path / "labelled.jsonl").exists()
+@pytest.mark.parametrize(
+    ("row", "options", "message"),
+    [
+        ({}, ["--problems=nowhere.jsonl"], "nowhere.jsonl"),
+        ({"text": "Tom has 4.", "answer": "4", "language": "en"}, [], r"line 1, field language: .*\bzh\b"),
+        ({"text": "没有数？", "answer": "4"}, [], "1 no answer"),
+        ({}, ["--num_beams=0"], "`num_beams`.* 0"),
+        ({}, ["--rerank"], "`rerank`.*`pseudo_label_fraction`"),
+    ],
+)
+def test_wrong_input_is_named(argv, tmp_path, error_of, row, options, message):
+    write_rows(tmp_path / "answers.jsonl", [row])
+    assert re.search(message, error_of(*argv, *options))
+    assert not (tmp_path / "run" / "labelled.jsonl").exists()
 
 
-def test_labelled_problems_are_not_written_over(solver_folder, tmp_path, found, capsys):
-    write(tmp_path / "answers.jsonl", [{"text": TEXTS[0], "answer": str(found[0][0])}])
-    before = label(solver_folder, tmp_path)
-    argv = [
-        "pseudo-label",
-        "--model",
-        str(solver_folder),
-        "--problems",
-        str(tmp_path / "answers.jsonl"),
-        "--num_beams=1",
-    ]
-    assert main([*argv, "--output_dir", str(tmp_path / "run")]) == 1
-    assert re.search(r"labelled\.jsonl.*--overwrite", capsys.readouterr().err)
-    assert label(solver_folder, tmp_path, "--overwrite") == before
+def test_labels_are_replaced_only_on_demand(label, argv, answered, tmp_path, error_of):
+    before = label(answered)
+    assert re.search(r"labelled\.jsonl.*--overwrite", error_of(*argv))
+    assert label(answered, "--overwrite") == before
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "run.json").write_text('{"command": "hf-mwp train"}')
-    assert main([*argv, "--output_dir", str(tmp_path / "model")]) == 1
-    assert "`hf-mwp train`" in capsys.readouterr().err
+    assert "`hf-mwp train`" in error_of(*argv, "--output_dir", tmp_path / "model")

@@ -1,6 +1,5 @@
 """`hf-mwp pseudo-label --endpoint`: labels from a language model."""
 
-import json
 import re
 import sys
 
@@ -9,8 +8,10 @@ import pytest
 from hf_mwp import load_mwp_dataset
 from hf_mwp.commands.main import main
 from hf_mwp.commands.options.label_options import LabelArguments
+from hf_mwp.commands.pseudo_label import _make_language_model_labeller
 from hf_mwp.solver.data.training_texts import TrainingTexts
 from hf_mwp.solver.labelling import language_model_labeller as labelling
+from tests.commands.folders import read_json, read_rows, write_rows
 from tests.solver.labelling.chat_server import chat_server
 
 
@@ -33,98 +34,77 @@ def server():
 
 
 @pytest.fixture
-def problems(tmp_path):
-    path = tmp_path / "problems.jsonl"
-    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in ROWS), encoding="utf-8")
-    return path
+def argv(server, tmp_path):
+    problems = write_rows(tmp_path / "problems.jsonl", ROWS)
+    options = ["--endpoint", server.url, "--llm", "m", "--problems", str(problems)]
+    return ["pseudo-label", *options, "--output_dir", str(tmp_path / "run")]
 
 
-def run(server, problems, *more):
-    argv = ["pseudo-label", "--endpoint", server.url, "--llm", "m", "--problems", str(problems), *more]
-    return main([*argv, "--output_dir", str(problems.parent / "run")])
-
-
-def test_labels_counts_and_tokens(server, problems, capsys):
-    assert run(server, problems, "--llm_samples", "3") == 0
-    folder = problems.parent / "run"
-    rows = [json.loads(line) for line in (folder / "labelled.jsonl").read_text("utf-8").splitlines()]
-    assert [(row["id"], row["equation"], row["answer"]) for row in rows] == [
-        ("a", "4+2", "6"),
-        ("b", "30-12", "18"),
-        ("c", "30-12", None),
-    ]
-    shown = " ".join(capsys.readouterr().out.split())
-    for line in ("2 │ labelled", "1 │ surest", "0 │ unreadable", "0 │ failed"):
-        assert line in shown
-    assert "Tokens: 500 of the prompts and 35 of the replies, 5 requests" in shown
-    metrics = json.loads((folder / "metrics.json").read_text("utf-8"))
+def test_labels_and_tokens_are_counted(argv, tmp_path, output_of):
+    output = output_of(*argv, "--llm_samples", "3")
+    folder = tmp_path / "run"
+    rows = read_rows(folder / "labelled.jsonl")
+    labels = [(row["id"], row["equation"], row["answer"]) for row in rows]
+    assert labels == [("a", "4+2", "6"), ("b", "30-12", "18"), ("c", "30-12", None)]
+    for words in ("2 │ labelled", "1 │ surest", "0 │ unreadable", "0 │ failed"):
+        assert words in output
+    assert "Tokens: 500 of the prompts and 35 of the replies, 5 requests" in output
+    metrics = read_json(folder / "metrics.json")
     assert metrics["usage"] == {"requests": 5, "prompt_tokens": 500, "completion_tokens": 35, "not_counted": 0}
     assert metrics["fates"]["labelled"] == 2
     assert TrainingTexts.load(folder).unknown == ("m",)
     assert not (folder / "unfinished").exists()
     # The rows are training data.
-    english = folder / "english.jsonl"
-    english.write_text(json.dumps(rows[1]) + "\n", encoding="utf-8")
+    english = write_rows(tmp_path / "english.jsonl", [rows[1]])
     assert len(load_mwp_dataset(english)["train"]) == 1
 
 
-def test_key_is_sent_and_written_to_no_file(server, problems, monkeypatch):
+def keys_sent(server):
+    keys = set()
+    for headers in server.headers:
+        keys |= {value for name, value in dict(headers).items() if name.lower() == "authorization"}
+    return keys
+
+
+def test_key_is_sent_and_written_to_no_file(server, argv, tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["hf-mwp", "pseudo-label", "--llm_api_key", KEY, f"--llm-api-key={KEY}"])
-    assert run(server, problems, "--llm_api_key", KEY) == 0
-    sent = [dict(headers) for headers in server.headers]
-    assert {value for headers in sent for name, value in headers.items() if name.lower() == "authorization"} == {
-        f"Bearer {KEY}"
-    }
-    files = [path for path in problems.parent.rglob("*") if path.is_file()]
+    assert main([*argv, "--llm_api_key", KEY]) == 0
+    assert keys_sent(server) == {f"Bearer {KEY}"}
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert len(files) >= 5
     for path in files:
         assert KEY.encode() not in path.read_bytes(), path
 
 
-def test_key_of_the_environment_is_sent(server, problems, monkeypatch):
+def test_key_of_the_environment_is_sent(server, argv, monkeypatch):
     monkeypatch.setenv("LLM_API_KEY", KEY)
-    assert run(server, problems) == 0
-    headers = {name.lower(): value for name, value in server.headers[0].items()}
-    assert headers["authorization"] == f"Bearer {KEY}"
+    assert main([*argv, "--max_train_samples", "1"]) == 0
+    assert keys_sent(server) == {f"Bearer {KEY}"}
+    assert len(server.requests) == 1
 
 
-def test_interrupted_run_resumes(server, problems, monkeypatch, capsys):
+def test_interrupted_run_resumes(server, argv, tmp_path, monkeypatch, error_of):
     monkeypatch.setattr(labelling, "AT_ONCE", 1)
     server.faults += [None, 401]
-    assert run(server, problems) == 1
-    assert "status 401" in capsys.readouterr().err
-    assert (problems.parent / "run" / "unfinished").is_dir()
-    assert run(server, problems) == 0
+    assert "status 401" in error_of(*argv)
+    assert (tmp_path / "run" / "unfinished").is_dir()
+    assert main(argv) == 0
     assert len(server.requests) == 3
-    metrics = json.loads((problems.parent / "run" / "metrics.json").read_text("utf-8"))
-    assert metrics["usage"]["requests"] == 2
+    assert read_json(tmp_path / "run" / "metrics.json")["usage"]["requests"] == 2
 
 
-def test_first_problems_and_a_prompt_of_ones_own(server, problems):
-    prompt = problems.parent / "prompt.yaml"
-    prompt.write_text("zh:\n  instruction: 解题。\n  question: '题目：{text}'\n", encoding="utf-8")
-    assert run(server, problems, "--llm_prompt", str(prompt), "--max_train_samples", "1") == 0
-    (request,) = server.requests
-    assert request["messages"] == [{"role": "user", "content": f"解题。\n\n题目：{ROWS[0]['text']}"}]
-
-
-@pytest.mark.parametrize(
-    ("faults", "message"),
-    [
-        ([401], "status 401, access denied"),
-        ([404], "status 404 for model 'm'"),
-        (["<html>"] * 9, "OpenAI's chat completions"),
-    ],
-)
-def test_fault_of_the_server_is_named(server, problems, capsys, faults, message):
-    server.faults += faults
-    assert run(server, problems) == 1
-    error = capsys.readouterr().err
-    assert message in " ".join(error.split()) and "Traceback" not in error
+def test_options_are_passed_to_the_labeller(monkeypatch):
+    calls = []
+    monkeypatch.setattr(labelling, "LanguageModelLabeller", lambda *args, **options: calls.append((args, options)))
+    options = {"samples": 3, "agreement": 0.9, "temperature": 0.1, "max_tokens": 7, "workers": 2, "timeout": 5.0}
+    options |= {"retries": 1, "api_key": KEY, "prompt": "prompt.yaml"}
+    fields = {f"llm_{name}": value for name, value in options.items()}
+    _make_language_model_labeller(LabelArguments(problems=["a"], endpoint="url", llm="m", output_dir="b", **fields))
+    assert calls == [(("url", "m"), options)]
 
 
 @pytest.mark.parametrize(
-    ("more", "message"),
+    ("options", "message"),
     [
         (["--model", "x"], "`model` does not apply to a language model"),
         (["--num_beams", "7"], "`num_beams` does not apply"),
@@ -135,18 +115,21 @@ def test_fault_of_the_server_is_named(server, problems, capsys, faults, message)
         (["--llm_prompt", "nowhere.yaml"], "nowhere.yaml"),
     ],
 )
-def test_wrong_option_is_named(server, problems, capsys, more, message):
-    assert run(server, problems, *more) == 1
-    assert re.search(message, capsys.readouterr().err)
+def test_wrong_options_are_named(server, argv, error_of, options, message):
+    assert re.search(message, error_of(*argv, *options))
     assert server.requests == []
 
 
-def test_options_of_a_solver_or_of_a_language_model():
-    given = {"problems": ["b"], "output_dir": "c"}
-    with pytest.raises(ValueError, match="`model` must be given, or `endpoint` and `llm`"):
-        LabelArguments(**given)
-    with pytest.raises(ValueError, match="`endpoint` needs `llm`"):
-        LabelArguments(**given, endpoint="http://127.0.0.1/v1")
-    for name, value in (("llm", "m"), ("llm_samples", 2), ("llm_api_key", "k")):
-        with pytest.raises(ValueError, match=f"`{name}` needs `endpoint`"):
-            LabelArguments(**given, model="a", **{name: value})
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({}, "`model` must be given, or `endpoint` and `llm`"),
+        ({"endpoint": "http://127.0.0.1/v1"}, "`endpoint` needs `llm`"),
+        ({"model": "a", "llm": "m"}, "`llm` needs `endpoint`"),
+        ({"model": "a", "llm_samples": 2}, "`llm_samples` needs `endpoint`"),
+        ({"model": "a", "llm_api_key": "k"}, "`llm_api_key` needs `endpoint`"),
+    ],
+)
+def test_options_need_a_solver_or_a_language_model(fields, message):
+    with pytest.raises(ValueError, match=message):
+        LabelArguments(problems=["b"], output_dir="c", **fields)

@@ -12,20 +12,23 @@ def encoder():
     return tiny_solver(tiny_processor()).encoder.eval()
 
 
-def test_an_encoder_without_one_gets_the_identity(encoder):
-    assert encoder.pooler is None and not has_identity_pooling(encoder)
+def test_encoder_without_pooling_layer_gets_the_identity(encoder):
+    assert not has_identity_pooling(encoder)
     pooled = with_pooling_layer(encoder)
-    assert has_identity_pooling(pooled) and encoder.pooler is None
+    assert has_identity_pooling(pooled)
+    assert encoder.pooler is None
     output = pooled(torch.arange(3, 9).unsqueeze(0))
     assert torch.equal(output.pooler_output, output.last_hidden_state[:, 0].tanh())
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_it_has_the_encoders_dtype(encoder, dtype):
+def test_pooling_layer_has_the_dtype_of_the_encoder(encoder, dtype):
     pooled = with_pooling_layer(encoder.to(dtype))
-    assert {parameter.dtype for parameter in pooled.parameters()} == {dtype} and has_identity_pooling(pooled)
+    assert {parameter.dtype for parameter in pooled.parameters()} == {dtype}
+    assert has_identity_pooling(pooled)
 
 
-def test_a_trained_one_is_kept(encoder):
+def test_trained_pooling_layer_is_kept(encoder):
     trained = MwpStudentModel(encoder.config)
-    assert with_pooling_layer(trained) is trained and not has_identity_pooling(trained)
+    assert with_pooling_layer(trained) is trained
+    assert not has_identity_pooling(trained)

@@ -2,18 +2,21 @@
 
 import dataclasses
 import json
+import shutil
 
 import pytest
-from huggingface_hub import ModelCard, constants
+from huggingface_hub import constants
 from safetensors import safe_open
 from safetensors.torch import load_file
 
 import hf_mwp
 from hf_mwp.commands.hub import ModelFigures, build_model_card, model_record, write_model_folder
-from hf_mwp.commands.main import main
+from hf_mwp.commands.hub.card_figures import check_card
+from hf_mwp.commands.hub.push_solver import PUBLISHED
 from hf_mwp.runtime.plausibility import FEATURES, PlausibilityReranker
 from hf_mwp.solver.data import TrainingTexts
 from hf_mwp.utils.usage_error import UsageError
+from tests.damage import change_weights
 from tests.tiny import tiny_processor, tiny_solver
 
 
@@ -26,10 +29,10 @@ CONTENT = {
 }
 
 
-@pytest.fixture
-def folder(tmp_path):
-    """A solver's folder as `hf-mwp card` makes it, and beside it what a run leaves."""
-    path = tmp_path / "model"
+@pytest.fixture(scope="module")
+def written_folder(tmp_path_factory):
+    """A solver's folder as `hf-mwp card` makes it, with files that a run leaves."""
+    path = tmp_path_factory.mktemp("written") / "model"
     processor = tiny_processor(max_length=64)
     solver = tiny_solver(processor)
     solver.training_texts = TrainingTexts.from_texts(["有1个"])
@@ -42,205 +45,207 @@ def folder(tmp_path):
     return path
 
 
-def test_the_published_folders_content_goes_up_and_nothing_else(hub, folder):
-    done = hf_mwp.push_solver_to_hub(folder, NAME, commit_message="First")
+@pytest.fixture
+def folder(written_folder, tmp_path):
+    return shutil.copytree(written_folder, tmp_path / "model")
+
+
+@pytest.fixture
+def check_refused(hub, folder):
+    """Function that checks that the folder is refused before any request."""
+
+    def check(message, **options):
+        with pytest.raises(UsageError, match=message):
+            hf_mwp.push_solver_to_hub(folder, NAME, **options)
+        assert not hub.requests
+
+    return check
+
+
+def push(folder, **options):
+    return hf_mwp.push_solver_to_hub(folder, NAME, **options)
+
+
+def files_on(hub):
+    files = hub.repositories[NAME].files()
+    return {name: content for name, content in files.items() if name != ".gitattributes"}
+
+
+def test_published_content_is_uploaded_and_nothing_else(hub, folder):
+    publication = push(folder, commit_message="First")
     repository = hub.repositories[NAME]
-    assert repository.private and done.private and repository.messages[-1] == ("main", "First")
-    files = repository.files()
-    assert files.keys() - {".gitattributes"} == CONTENT == done.files.keys()
-    assert done.files == {name: len(files[name]) for name in CONTENT}
+    assert repository.private
+    assert publication.private
+    assert repository.messages[-1] == ("main", "First")
+    files = files_on(hub)
+    assert publication.files == {name: len(files[name]) for name in CONTENT}
+    assert files.keys() == CONTENT
     assert files["model.safetensors"] == (folder / "model.safetensors").read_bytes()
-    assert {"run.log", "training_args.bin", "checkpoint-2"} <= {*done.left_out}
+    assert {"run.log", "training_args.bin", "checkpoint-2"} <= {*publication.left_out}
     assert f'pipeline("math-word-problem", model="{NAME}")' in files["README.md"].decode()
     # The token is for the Hub alone, not for the store of large files.
-    assert hub.requested("PUT") and not hub.unsafe
+    assert hub.requested("PUT")
+    assert not hub.unsafe
 
 
-def test_a_second_upload_sends_nothing_that_is_there(hub, folder):
-    first = hf_mwp.push_solver_to_hub(folder, NAME)
+def test_second_upload_sends_only_what_changed(hub, folder):
+    first = push(folder)
     hub.requests.clear()
-    assert hf_mwp.push_solver_to_hub(folder, NAME).commit == first.commit
-    assert not hub.requested("PUT") and not hub.requested("POST", "/commit/")
-
-
-def test_files_of_an_earlier_version_go(hub, folder):
-    hf_mwp.push_solver_to_hub(folder, NAME)
+    assert push(folder).commit == first.commit
+    assert not hub.requested("PUT")
+    assert not hub.requested("POST", "/commit/")
     (folder / "plausibility.json").unlink()
-    hf_mwp.push_solver_to_hub(folder, NAME)
-    assert hub.repositories[NAME].files().keys() - {".gitattributes"} == CONTENT - {"plausibility.json"}
+    push(folder)
+    assert files_on(hub).keys() == CONTENT - {"plausibility.json"}
 
 
-def test_an_upload_that_broke_off_resumes(hub, folder):
+def test_interrupted_upload_resumes(hub, folder):
     hub.break_next("PUT", "/lfs/", 503)
     hub.break_next("POST", "/commit/", 0)
     with pytest.raises(UsageError, match="broke off.*Run it again"):
-        hf_mwp.push_solver_to_hub(folder, NAME)
+        push(folder)
     digests = hub.requested("PUT")
-    assert len(digests) == 3 and len({*digests}) == 2, "a 503 is tried again"
-    assert hub.repositories[NAME].files().keys() == {".gitattributes"}, "never half a model"
+    assert len(digests) == 3, "a 503 is tried again"
+    assert len({*digests}) == 2
+    assert not files_on(hub), "never half a model"
     hub.requests.clear()
-    hf_mwp.push_solver_to_hub(folder, NAME)
-    assert not hub.requested("PUT") and CONTENT <= hub.repositories[NAME].files().keys()
+    push(folder)
+    assert not hub.requested("PUT")
+    assert files_on(hub).keys() == CONTENT
     hub.break_next("POST", "validate-yaml", 422)
     with pytest.raises(UsageError, match=f"{NAME} .*422.*broken on purpose"):
-        hf_mwp.push_solver_to_hub(folder, NAME)
+        push(folder)
 
 
-def test_errors_of_the_clients_own_store_of_large_files_are_named(hub, folder, monkeypatch):
+def test_errors_of_the_store_of_large_files_are_named(hub, folder, monkeypatch):
     def fail(*args, **kwargs):
         raise RuntimeError("CAS service error")
 
     monkeypatch.setattr("huggingface_hub._commit_api.lfs_upload", fail)
     with pytest.raises(UsageError, match="broke off .CAS service error.*Run it again"):
-        hf_mwp.push_solver_to_hub(folder, NAME)
+        push(folder)
 
 
-def test_only_what_had_not_arrived_is_sent_again(hub, folder):
-    hub.break_next("PUT", "/lfs/", 403)
-    with pytest.raises(UsageError):
-        hf_mwp.push_solver_to_hub(folder, NAME)
-    arrived = len(hub.objects)
-    hub.requests.clear()
-    hf_mwp.push_solver_to_hub(folder, NAME)
-    assert len(hub.requested("PUT")) == 2 - arrived
-
-
-def test_a_revision_is_a_branch_of_its_own(hub, folder):
-    hf_mwp.push_solver_to_hub(folder, NAME, private=False, revision="v2")
-    repository = hub.repositories[NAME]
-    assert not repository.private
-    assert CONTENT <= repository.files("v2").keys() and repository.files("main").keys() == {".gitattributes"}
-
-
-def test_shards_and_single_precision_become_one_file_in_half_precision(hub, folder):
-    whole = load_file(folder / "model.safetensors")
+def test_shards_in_single_precision_become_one_file_in_half_precision(hub, folder):
+    weights = load_file(folder / "model.safetensors")
     solver = hf_mwp.MwpSolver.from_pretrained(folder)
     (folder / "model.safetensors").unlink()
     solver.save_pretrained(folder, max_shard_size="20KB")
     assert len([*folder.glob("model-*.safetensors")]) > 1
-    done = hf_mwp.push_solver_to_hub(folder, NAME)
-    assert done.files.keys() == CONTENT and not any("model-" in name for name in done.left_out)
+    publication = push(folder)
+    assert publication.files.keys() == CONTENT
+    assert not any("model-" in name for name in publication.left_out)
     path = folder.parent / "pushed.safetensors"
-    path.write_bytes(hub.repositories[NAME].files()["model.safetensors"])
+    path.write_bytes(files_on(hub)["model.safetensors"])
     with safe_open(path, "pt") as file:
         assert file.metadata() == {"format": "pt"}
     pushed = load_file(path)
-    assert pushed.keys() == whole.keys() and all(pushed[name].equal(whole[name]) for name in whole)
+    assert pushed.keys() == weights.keys()
+    assert all(pushed[name].equal(weights[name]) for name in weights)
 
 
-def test_weights_of_an_export_go_up_as_they_are(hub, folder):
+def test_weights_of_an_export_are_uploaded_unchanged(hub, folder):
     hf_mwp.MwpSolver.from_pretrained(folder).save_pretrained(folder)
     (folder / "export.json").write_text('{"version": 1}')
-    hf_mwp.push_solver_to_hub(folder, NAME)
-    files = hub.repositories[NAME].files()
-    assert files["model.safetensors"] == (folder / "model.safetensors").read_bytes() and "export.json" in files
-
-
-def test_an_incomplete_export_is_refused(hub, folder):
-    (folder / "export.json").write_text('{"version": 1, "format": "onnx"}')
-    with pytest.raises(UsageError, match="encoder.onnx"):
-        hf_mwp.push_solver_to_hub(folder, NAME)
-
-
-def test_an_encoder_gets_its_code(hub, folder):
-    hf_mwp.MwpSolver.from_pretrained(folder).encoder.save_pretrained(folder)
-    hf_mwp.push_solver_to_hub(folder, NAME)
-    files = hub.repositories[NAME].files()
-    assert "modeling_mwp_student.py" in files and "auto_map" in json.loads(files["config.json"])
-
-
-def test_both_vocabularies_of_a_tokenizer_go_up(hub, folder):
-    (folder / "target_vocab.json").write_text("{}", "utf-8")  # as Marian's tokenizers write it
-    hf_mwp.push_solver_to_hub(folder, NAME)
-    assert "target_vocab.json" in hub.repositories[NAME].files()
+    push(folder)
+    files = files_on(hub)
+    assert files["model.safetensors"] == (folder / "model.safetensors").read_bytes()
+    assert "export.json" in files
 
 
 def test_only_named_files_are_published(folder):
-    others = ("NOTICE.token", "NOTICE_x", "LICENSE.bak~", "my_vocab.json", "secret.spm", ".env")
-    for name in (*others, "LICENSE", "NOTICE.md"):
+    left_out = {"NOTICE.token", "NOTICE_x", "LICENSE.bak~", "my_vocab.json", "secret.spm", ".env"}
+    published = {"LICENSE", "NOTICE.md", "target_vocab.json"}
+    for name in left_out | published:
         (folder / name).write_text("{}")
     (folder / "merges.txt").mkdir()
-    done = hf_mwp.push_solver_to_hub(folder, NAME, dry_run=True)
-    assert done.files.keys() == CONTENT | {"LICENSE", "NOTICE.md"}
-    assert {*others, "merges.txt"} <= {*done.left_out}
+    publication = push(folder, dry_run=True)
+    assert publication.files.keys() == CONTENT | published
+    assert left_out | {"merges.txt"} <= {*publication.left_out}
 
 
-@pytest.mark.parametrize("name", ["LICENSE", "NOTICE", "config.json", "tokenizer.json", "model.safetensors"])
-def test_a_link_to_another_folder_is_not_published(hub, folder, name):
+@pytest.mark.parametrize("name", ["LICENSE", "config.json", "model.safetensors"])
+def test_link_to_another_folder_is_not_published(folder, check_refused, name):
     target = folder.parent / "elsewhere"
     if (folder / name).exists():
         (folder / name).rename(target)
     else:
         target.write_text("a secret")
     (folder / name).symlink_to(target)
-    with pytest.raises(UsageError, match=f"{name} is a link to {target}, outside of its folder"):
-        hf_mwp.push_solver_to_hub(folder, NAME)
-    assert not hub.requests
+    check_refused(f"{name} is a link to {target}, outside of its folder")
 
 
-def test_links_in_the_folder_and_in_the_hubs_cache_are_published(folder):
+def test_links_in_the_folder_and_in_the_cache_of_the_hub_are_published(folder):
     (folder / "terms").write_text("terms")
     (folder / "LICENSE").symlink_to("terms")
-    assert "LICENSE" in hf_mwp.push_solver_to_hub(folder, NAME, dry_run=True).files
-    snapshot = folder.parent / "models--user--solver" / "snapshots" / "abc"
-    blobs = folder.parent / "models--user--solver" / "blobs"
-    for path in (snapshot, blobs):
-        path.mkdir(parents=True)
+    assert "LICENSE" in push(folder, dry_run=True).files
+    model = folder.parent / "models--user--solver"
+    snapshot = model / "snapshots" / "abc"
+    snapshot.mkdir(parents=True)
+    (model / "blobs").mkdir()
     for path in folder.iterdir():
         if path.is_file() and not path.is_symlink():
-            path.rename(blobs / path.name)
+            path.rename(model / "blobs" / path.name)
             (snapshot / path.name).symlink_to(f"../../blobs/{path.name}")
-    assert hf_mwp.push_solver_to_hub(snapshot, NAME, dry_run=True).files.keys() == CONTENT
+    assert push(snapshot, dry_run=True).files.keys() == CONTENT
 
 
 @pytest.mark.parametrize("weight_map", ['{"a": "../other.safetensors"}', '{"a": 1}', "[]"])
-def test_an_index_names_only_files_of_its_folder(hub, folder, weight_map):
+def test_index_names_only_files_of_its_folder(folder, check_refused, weight_map):
     (folder / "model.safetensors").rename(folder.parent / "other.safetensors")
     (folder / "model.safetensors.index.json").write_text(f'{{"weight_map": {weight_map}}}')
-    with pytest.raises(UsageError, match="model.safetensors.index.json is damaged"):
-        hf_mwp.push_solver_to_hub(folder, NAME)
-    assert not hub.requests
+    check_refused("model.safetensors.index.json is damaged")
+
+
+def set_weight(folder, value):
+    hf_mwp.MwpSolver.from_pretrained(folder).save_pretrained(folder)
+
+    def change(weights):
+        weights["encoder.embeddings.word_embeddings.weight"][3, 2] = value
+
+    change_weights(folder, change)
 
 
 @pytest.mark.parametrize("is_export", [False, True])
-@pytest.mark.parametrize(
-    ("value", "fault"), [(float("nan"), "infinity or NaN"), (1e5, "too large for half precision")]
-)
-def test_weights_that_are_not_finite_are_refused(hub, folder, is_export, value, fault):
-    solver = hf_mwp.MwpSolver.from_pretrained(folder)
-    solver.encoder.embeddings.word_embeddings.weight.data[3, 2] = value
-    solver.save_pretrained(folder)
+def test_weights_that_are_not_finite_are_refused(folder, check_refused, is_export):
+    set_weight(folder, float("nan"))
     if is_export:
         (folder / "export.json").write_text('{"version": 1}')
-    if is_export and value == 1e5:
-        # Weights of an export are published unchanged.
-        assert "export.json" in hf_mwp.push_solver_to_hub(folder, NAME, dry_run=True).files
-        return
-    with pytest.raises(UsageError, match=f"the weights encoder.*word_embeddings.* {fault}"):
-        hf_mwp.push_solver_to_hub(folder, NAME)
-    assert not hub.requests
+    check_refused("the weights encoder.*word_embeddings.* infinity or NaN")
 
 
-def test_a_dry_run_lists_the_files_and_asks_for_nothing(hub, folder, capsys):
-    assert main(["publish", str(folder), "--repo_id", NAME, "--dry_run"]) == 0
-    printed = capsys.readouterr().out
+def test_weights_that_are_too_large_for_half_precision_are_refused_except_of_an_export(folder, check_refused):
+    set_weight(folder, 1e5)
+    check_refused("the weights encoder.*word_embeddings.* too large for half precision")
+    (folder / "export.json").write_text('{"version": 1}')
+    assert "export.json" in push(folder, dry_run=True).files
+
+
+def test_dry_run_lists_the_files_without_requests(hub, folder, output_of):
+    output = output_of("publish", folder, "--repo_id", NAME, "--dry_run")
     size = (folder / "model.safetensors").stat().st_size
-    assert f"{size:,}  model.safetensors" in printed and "run.log" in printed and "dry run" in printed
+    assert f"{size:,} model.safetensors" in output
+    assert "run.log" in output
+    assert "dry run" in output
     assert not hub.requests
 
 
-def test_the_command_publishes(hub, folder, capsys):
-    assert main(["publish", str(folder), "--repo_id", NAME, "--private", "false", "--token", "hf_user"]) == 0
-    assert f"{hub.url}/{NAME}/commit/" in capsys.readouterr().out
-    assert main(["publish", "--repo_id", NAME]) == 1 and "required: folder" in capsys.readouterr().err
-    assert main(["publish", str(folder), "more", "--repo_id", NAME]) == 1 and "'more'" in capsys.readouterr().err
-    assert main(["publish", str(folder)]) == 1 and "repo_id" in capsys.readouterr().err
+def test_command_publishes(hub, folder, output_of):
+    output = output_of("publish", folder, "--repo_id", NAME, "--private", "false", "--token", "hf_user")
+    assert f"{hub.url}/{NAME}/commit/" in output
+    assert not hub.repositories[NAME].private
 
 
-def edit(path, old, new):
-    text = path.read_text("utf-8")
-    assert old in text
-    path.write_text(text.replace(old, new), "utf-8")
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["--repo_id", NAME], "required: folder"),
+        (["a", "more", "--repo_id", NAME], "'more'"),
+        (["a"], "repo_id"),
+    ],
+)
+def test_wrong_arguments_of_the_command_are_named(argv, message, error_of):
+    assert message in error_of("publish", *argv)
 
 
 @pytest.mark.parametrize(
@@ -254,103 +259,108 @@ def edit(path, old, new):
         ("record.json", '"dataset": "math23k"', '"dataset": "svamp"'),
     ],
 )
-def test_figures_that_no_record_has_are_refused(hub, folder, file, old, new):
-    edit(folder / file, old, new)
-    with pytest.raises(UsageError, match="record.json.*hf-mwp evaluate"):
-        hf_mwp.push_solver_to_hub(folder, NAME)
-    assert not hub.requests
+def test_figures_that_differ_from_the_record_are_refused(folder, check_refused, file, old, new):
+    text = (folder / file).read_text("utf-8")
+    assert old in text
+    (folder / file).write_text(text.replace(old, new), "utf-8")
+    check_refused("record.json.*hf-mwp evaluate")
 
 
-def test_a_card_without_figures_is_published_and_told(hub, folder, capsys):
+def test_card_without_figures_is_published_with_a_note(hub, folder, output_of):
     solver = hf_mwp.MwpSolver.from_pretrained(folder)
     build_model_card(solver, "x").save(folder / "README.md")
     (folder / "record.json").write_text(json.dumps(model_record()))
-    assert main(["publish", str(folder), "--repo_id", NAME]) == 0
-    assert "no results" in capsys.readouterr().out and NAME in hub.repositories
+    assert "no results" in output_of("publish", folder, "--repo_id", NAME)
+    assert NAME in hub.repositories
 
 
-@pytest.mark.parametrize("missing", ["README.md", "record.json", "config.json", "model.safetensors"])
-def test_what_is_no_whole_folder_is_refused(hub, folder, missing):
+@pytest.mark.parametrize("name", ["README.md", "record.json", "config.json", "model.safetensors"])
+def test_missing_file_is_named(folder, check_refused, name):
+    (folder / name).unlink()
+    check_refused(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("record.json", "{"),
+        ("model.safetensors", "no weights"),
+        ("tokenizer.json", ""),
+        ("mwp_processor.json", '{"language":'),
+    ],
+)
+def test_damaged_file_is_named(folder, check_refused, name, content):
+    (folder / name).write_text(content)
+    check_refused(name)
+
+
+@pytest.mark.parametrize(
+    ("file_format", "missing", "message"),
+    [
+        ("onnx", "plausibility.json", "encoder.onnx"),
+        ("numpy", "README.md", "has no README.md. Run `hf-mwp card` on the solver"),
+    ],
+)
+def test_incomplete_export_is_refused(folder, check_refused, file_format, missing, message):
+    (folder / "export.json").write_text(json.dumps({"version": 1, "format": file_format}))
     (folder / missing).unlink()
-    with pytest.raises(UsageError, match=f"{missing}.*"):
-        hf_mwp.push_solver_to_hub(folder, NAME)
-    assert not hub.requests
+    check_refused(message)
 
 
-def test_an_export_gets_its_card_from_its_solver(hub, folder):
-    (folder / "export.json").write_text('{"version": 1, "format": "numpy"}')
-    (folder / "README.md").unlink()
-    with pytest.raises(UsageError, match="has no README.md. Run `hf-mwp card` on the solver"):
-        hf_mwp.push_solver_to_hub(folder, NAME)
-
-
-def test_damaged_files_are_named(hub, folder):
-    for name, content in (
-        *(("record.json", "{"), ("model.safetensors", "no weights")),
-        *(("tokenizer.json", ""), ("mwp_processor.json", '{"language":')),
-    ):
-        kept = (folder / name).read_bytes()
-        (folder / name).write_text(content)
-        with pytest.raises(UsageError, match=name):
-            hf_mwp.push_solver_to_hub(folder, NAME)
-        (folder / name).write_bytes(kept)
+def test_wrong_folder_and_names_are_refused(folder):
     with pytest.raises(UsageError, match="no folder"):
-        hf_mwp.push_solver_to_hub(folder / "none", NAME)
+        push(folder / "none")
     with pytest.raises(UsageError, match="`repo_id`.*'solver'"):
         hf_mwp.push_solver_to_hub(folder, "solver")
     with pytest.raises(ValueError, match="'me/my solver'"):
         hf_mwp.push_solver_to_hub(folder, "me/my solver", dry_run=True)
 
 
-def test_without_a_token(hub, folder, monkeypatch):
+def test_token_with_write_access_is_needed(folder, check_refused, monkeypatch):
     monkeypatch.delenv("HF_TOKEN")
-    with pytest.raises(UsageError, match="needs a token.*hf auth login"):
-        hf_mwp.push_solver_to_hub(folder, NAME)
-    assert not hub.requests
+    check_refused("needs a token.*hf auth login")
     for token in ("hf_nobody", "hf_other"):
         with pytest.raises(UsageError, match=f"{NAME}.*write access to user"):
-            hf_mwp.push_solver_to_hub(folder, NAME, token=token)
+            push(folder, token=token)
 
 
-def test_without_a_network(hub, folder, monkeypatch):
+def test_missing_network_is_named(hub, folder, monkeypatch):
     hub.break_next("POST", "repos/create", *[0] * 20)
     with pytest.raises(UsageError, match=f"{hub.url} broke off.*Run it again"):
-        hf_mwp.push_solver_to_hub(folder, NAME)
+        push(folder)
     monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
     with pytest.raises(UsageError, match="http://127.0.0.1:9 broke off"):
-        hf_mwp.push_solver_to_hub(folder, NAME)
+        push(folder)
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     with pytest.raises(UsageError, match="HF_HUB_OFFLINE"):
-        hf_mwp.push_solver_to_hub(folder, NAME)
+        push(folder)
 
 
-def test_a_name_that_exists(hub, folder):
-    hf_mwp.push_solver_to_hub(folder, NAME, private=False)
+def test_existing_repository_is_replaced_only_on_demand(hub, folder):
+    push(folder, private=False)
     with pytest.raises(UsageError, match=f"{NAME} exists and is public"):
-        hf_mwp.push_solver_to_hub(folder, NAME, private=True)
-    assert hf_mwp.push_solver_to_hub(folder, NAME).private is False
+        push(folder, private=True)
+    assert push(folder).private is False
     hub.repositories[NAME].commit("main", {"pytorch_model.bin": b"else"}, "other")
     with pytest.raises(UsageError, match=f"{NAME} exists .*pytorch_model.bin.*overwrite"):
-        hf_mwp.push_solver_to_hub(folder, NAME)
-    hf_mwp.push_solver_to_hub(folder, NAME, overwrite=True)
-    assert hub.repositories[NAME].files().keys() == CONTENT
-
-
-def test_the_cards_of_the_repository_agree_with_their_records(repository):
-    for folder in sorted((repository / "model_cards").iterdir()):
-        done = hf_mwp.push_solver_to_hub(folder, NAME, dry_run=True)
-        assert done.figures >= 4 and not done.left_out, folder.name
-        assert {"model.safetensors", "README.md", "record.json"} <= done.files.keys()
+        push(folder)
+    push(folder, overwrite=True)
+    assert files_on(hub).keys() == CONTENT
 
 
 def test_figures_of_every_kind_agree_with_the_record(folder):
-    from hf_mwp.commands.hub.card_figures import check_card
-
-    other = dataclasses.replace(FIGURES, model="teacher", num_beams=None, reports={"all": {"num_problems": 7}})
-    new = dataclasses.replace(FIGURES, reports=FIGURES.reports | {"masked text not in train": REPORT}, num_beams=1)
+    teacher = dataclasses.replace(FIGURES, model="teacher", num_beams=None, reports={"all": {"num_problems": 7}})
+    reports = FIGURES.reports | {"masked text not in train": REPORT}
+    greedy = dataclasses.replace(FIGURES, reports=reports, num_beams=1)
+    figures = [FIGURES, teacher, greedy]
     solver = hf_mwp.MwpSolver.from_pretrained(folder)
-    card: ModelCard = build_model_card(solver, "x", [FIGURES, other, new])
-    card.save(folder / "README.md")
-    (folder / "record.json").write_text(json.dumps(model_record([FIGURES, other, new])))
+    build_model_card(solver, "x", figures).save(folder / "README.md")
+    (folder / "record.json").write_text(json.dumps(model_record(figures)))
     # Three rows, and two results of the model itself.
     assert check_card(folder / "README.md", folder / "record.json") == 5
+
+
+def test_cards_of_the_repository_agree_with_their_records(repository):
+    for folder in sorted((repository / "model_cards").iterdir()):
+        assert check_card(folder / "README.md", folder / "record.json") >= 4, folder.name
+        assert {path.name for path in folder.iterdir()} <= {*PUBLISHED, "model.safetensors"}, folder.name

@@ -15,7 +15,7 @@ from hf_mwp.utils.usage_error import UsageError
 
 
 @pytest.mark.parametrize(
-    ("value", "shown"),
+    ("value", "expected"),
     [
         ("hfl/chinese-roberta-wwm-ext", "hfl/chinese-roberta-wwm-ext"),
         ("ape210k:validation", "ape210k:validation"),
@@ -28,11 +28,11 @@ from hf_mwp.utils.usage_error import UsageError
         (0.5, 0.5),
     ],
 )
-def test_paths_are_shown_without_their_place(value, shown):
-    assert shorten_paths(value) == shown
+def test_paths_are_shown_without_their_place(value, expected):
+    assert shorten_paths(value) == expected
 
 
-def test_the_data_set_of_a_stage_is_named_also_where_it_is_the_default(tmp_path):
+def test_default_dataset_of_a_stage_is_named(tmp_path):
     for command, dataset in (("train", "math23k"), ("distill", "math23k"), ("mix", None)):
         (tmp_path / "stage.yaml").write_text("seed: 1\n")
         (tmp_path / "stage.json").write_text(json.dumps({"command": f"hf-mwp {command}"}))
@@ -42,7 +42,7 @@ def test_the_data_set_of_a_stage_is_named_also_where_it_is_the_default(tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("command", "given", "more"),
+    ("command", "options", "defaults"),
     [
         ("train", {"encoder": "someone/bert", "learning_rate": 3e-4, "test": False}, {"dataset": "math23k"}),
         ("train", {"encoder": "someone/bert", "dataset": "svamp", "max_length": 128, "eval_strategy": "epoch"}, {}),
@@ -51,16 +51,16 @@ def test_the_data_set_of_a_stage_is_named_also_where_it_is_the_default(tmp_path)
         ("pseudo-label", {"problems": ["cm17k:all"], "model": "me/solver", "num_beams": 8}, {}),
     ],
 )
-def test_options_of_a_run_are_shown_as_far_as_they_were_set(tmp_path, command, given, more):
-    (tmp_path / "given.yaml").write_text(yaml.safe_dump(given | {"output_dir": str(tmp_path)}))
-    values = option_values(*parse(command, "", types_of(command), ["--config", str(tmp_path / "given.yaml")]))
+def test_options_that_were_set_are_shown(tmp_path, command, options, defaults):
+    (tmp_path / "options.yaml").write_text(yaml.safe_dump(options | {"output_dir": str(tmp_path)}))
+    values = option_values(*parse(command, "", types_of(command), ["--config", str(tmp_path / "options.yaml")]))
     folder = RunFolder(tmp_path, command, values)
     folder.begin()
     folder.finish({})
-    assert read_stage(tmp_path).options == given | more
+    assert read_stage(tmp_path).options == options | defaults
 
 
-def test_the_time_of_a_stage_is_that_of_all_its_starts(tmp_path):
+def test_time_of_a_stage_includes_all_starts(tmp_path):
     (tmp_path / "stage.yaml").write_text("seed: 1")
     (tmp_path / "run.json").write_text(json.dumps({"command": "hf-mwp train", "wall_seconds": 7.0}))
     assert read_stage(tmp_path).record["wall_seconds"] == 7.0
@@ -68,7 +68,7 @@ def test_the_time_of_a_stage_is_that_of_all_its_starts(tmp_path):
     assert read_stage(tmp_path).record["wall_seconds"] == 61.5
 
 
-def test_how_a_run_was_started_is_not_how_the_model_was_made(tmp_path):
+def test_options_of_resuming_are_not_shown(tmp_path):
     (tmp_path / "run_config.yaml").write_text("{resume: true, overwrite: true, seed: 42, of_before: 3}")
     assert read_stage(tmp_path).options == {"seed": 42, "of_before": 3}
     (tmp_path / "run.json").write_text(json.dumps({"command": "hf-mwp pretrain"}))
@@ -85,24 +85,28 @@ def test_how_a_run_was_started_is_not_how_the_model_was_made(tmp_path):
         ("stage.json", "[1]", r"stage.json.*\[1\]"),
     ],
 )
-def test_a_damaged_record_is_named(tmp_path, name, content, message):
-    (tmp_path / "stage.yaml").write_text("seed: 1")
-    if name == "run_config.yaml":
-        (tmp_path / "stage.yaml").unlink()
+def test_damaged_record_is_named(tmp_path, name, content, message):
+    if name != "run_config.yaml":
+        (tmp_path / "stage.yaml").write_text("seed: 1")
     (tmp_path / name).write_text(content)
     with pytest.raises(UsageError, match=message):
         read_stage(tmp_path)
 
 
 @pytest.mark.parametrize("section", ["null", "{}", "5"])
-def test_a_folder_without_reports_has_no_evaluation(section, tmp_path):
+def test_folder_without_reports_has_no_evaluation(section, tmp_path):
     (tmp_path / "metrics.json").write_text(f'{{"dataset": "math23k", "test": {section}}}')
     with pytest.raises(UsageError, match="contains no evaluation"):
         read_figures(tmp_path, "this model")
 
 
-def test_secrets_are_hidden_also_where_the_commands_are_not_known(tmp_path):
+def test_secrets_of_an_unknown_command_are_hidden(tmp_path):
     (tmp_path / "run_config.yaml").write_text(
         "{hub_token: secret, teacher_cache_dir: somewhere, pretrained_weight: 0.2}"
     )
     assert read_stage(tmp_path).options == {"pretrained_weight": 0.2}
+
+
+def test_folder_without_a_record_is_named(tmp_path):
+    with pytest.raises(UsageError, match=f"{tmp_path}.*run"):
+        read_stage(tmp_path)

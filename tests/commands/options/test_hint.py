@@ -18,22 +18,19 @@ PARSER = OptionParser("toy", "", [ToyArguments])
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "prefix", "hint"),
     [
-        ("--num_baems", "'--num_beams'"),
-        ("--num-beam", "'--num_beams'"),
-        ("--fsdp_cnf", "'--fsdp_config'"),
-        ("--frobnicate", "`--help all`"),
+        ("--num_baems", "--", "'--num_beams'"),
+        ("--num-beam", "--", "'--num_beams'"),
+        ("--fsdp_cnf", "--", "'--fsdp_config'"),
+        ("--frobnicate", "--", "`--help all`"),
+        ("num_baems", "", "'num_beams'"),
+        # Only flags have a negative form.
+        ("no_verbose", "", "'verbose'"),
     ],
 )
-def test_hint(name, said):
-    assert re.search(said, PARSER.hint(name, "--"))
-
-
-def test_hint_for_a_key():
-    assert "'num_beams'" in PARSER.hint("num_baems")
-    # Only flags have a negative form.
-    assert "'verbose'" in PARSER.hint("no_verbose")
+def test_similar_name_is_suggested(name, prefix, hint):
+    assert re.search(hint, PARSER.hint(name, prefix))
 
 
 def test_help_shows_that_a_switch_needs_no_value():

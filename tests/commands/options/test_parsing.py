@@ -1,8 +1,9 @@
 from dataclasses import dataclass, field
 
 import pytest
+import yaml
 
-from hf_mwp.commands.options.parsing import OptionParser, parse
+from hf_mwp.commands.options.parsing import parse
 from hf_mwp.utils.option import option, option_values
 from hf_mwp.utils.usage_error import UsageError
 
@@ -31,73 +32,68 @@ class OtherArguments:
 
 
 def read(*argv):
-    toy, other = parse("toy", "A toy.", [ToyArguments, OtherArguments], argv)
-    return toy, other, option_values(toy, other)
+    return parse("toy", "A toy.", [ToyArguments, OtherArguments], argv)
 
 
 @pytest.fixture
-def yaml_file(tmp_path):
-    def write(text):
-        path = tmp_path / "toy.yaml"
-        path.write_text(text, encoding="utf-8")
-        return str(path)
+def read_yaml(tmp_path):
+    """Function that reads options from a file with this text, and from flags."""
 
-    return write
+    def read_text(text, *argv, encoding="utf-8"):
+        path = tmp_path / "toy.yaml"
+        path.write_text(text, encoding=encoding)
+        return read("--config", str(path), *argv)
+
+    return read_text
 
 
 def test_defaults():
-    toy, other, values = read()
-    assert (toy, other) == (ToyArguments(), OtherArguments())
-    assert values == vars(ToyArguments()) | vars(OtherArguments())
+    assert read() == [ToyArguments(), OtherArguments()]
+    assert option_values(*read()) == vars(ToyArguments()) | vars(OtherArguments())
 
 
-def test_none_unsets_a_number_that_may_be_none(yaml_file):
+def test_none_unsets_a_number_that_may_be_none(read_yaml):
     assert read("--limit", "none")[0].limit is None
-    assert read("--config", yaml_file("limit: None"))[0].limit is None
+    assert read_yaml("limit: None")[0].limit is None
     assert read("--name", "none")[0].name == "none"
     for flag in ("--count", "--weights"):
         with pytest.raises(UsageError, match=flag):
             read(flag, "none")
 
 
-def test_no_without_quotes_is_a_choice(yaml_file):
-    assert read("--config", yaml_file("mode: no"))[0].mode == "no"
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("mode: no", {"mode": "no"}),
+        # A reference in a file of options is text.
+        ("name: ${size}", {"name": "${size}"}),
+        ("rate: 1e-4\nweights: [1, 0.5]", {"rate": 1e-4, "weights": [1.0, 0.5]}),
+        ("fields: {a: 1}\nlimit: null\nverbose: true", {"fields": {"a": 1}, "limit": None, "verbose": True}),
+    ],
+)
+def test_values_of_a_file_are_read(read_yaml, text, values):
+    assert read_yaml(text)[0] == ToyArguments(**values)
 
 
-def test_a_file_in_utf16(tmp_path):
-    path = tmp_path / "toy.yaml"
-    path.write_text("mode: fast\n", encoding="utf-16")
-    assert read("--config", str(path))[0].mode == "fast"
+def test_file_in_utf_16_is_read(read_yaml):
+    assert read_yaml("mode: fast\n", encoding="utf-16")[0].mode == "fast"
 
 
-def test_flags_win_over_the_file_and_the_file_over_defaults(yaml_file):
-    path = yaml_file("rate: 1e-4\ncount: 5\nsize: 9\nweights: [1, 0.5]\nfields: {a: 1}\nlimit: null\nverbose: true\n")
-    toy, other, _ = read("--config", path, "--count", "6", "--name=other")
-    expected = ToyArguments(
-        name="other", rate=1e-4, count=6, limit=None, weights=[1.0, 0.5], fields={"a": 1}, verbose=True
-    )
-    assert toy == expected
+def test_flags_override_the_file_and_the_file_overrides_defaults(read_yaml):
+    toy, other = read_yaml("rate: 0.1\ncount: 5\nsize: 9\n", "--count", "6", "--name=other")
+    assert toy == ToyArguments(name="other", rate=0.1, count=6)
     assert other.size == 9
 
 
-def test_every_field_is_a_flag_and_a_key(yaml_file):
-    assert read("--config", yaml_file("mode: fast\n"))[0].mode == "fast"
-    help_text = OptionParser("toy", "", [ToyArguments]).format_help()
-    assert all(f"--{name}" in help_text for name in vars(ToyArguments()) if name != "problems")
+def test_resolved_values_can_be_read_again(read_yaml):
+    values = option_values(*read("--rate", "0.25", "--weights", "1", "2", "--verbose"))
+    assert option_values(*read_yaml(yaml.safe_dump(values))) == values
 
 
-def test_resolved_values_read_back(yaml_file, tmp_path):
-    import yaml
-
-    _, _, values = read("--rate", "0.25", "--weights", "1", "2", "--verbose")
-    again = tmp_path / "again.yaml"
-    again.write_text(yaml.safe_dump(values))
-    assert read("--config", str(again))[2] == values
-
-
-def test_a_switch_does_not_swallow_the_next_argument():
+def test_switch_does_not_take_the_next_argument_as_its_value():
     toy = read("--verbose", "a problem")[0]
-    assert toy.verbose and toy.problems == ["a problem"]
+    assert toy.verbose
+    assert toy.problems == ["a problem"]
     assert not read("--verbose", "false")[0].verbose
 
 
@@ -123,25 +119,19 @@ def test_a_switch_does_not_swallow_the_next_argument():
         ("fields: {a: ['${oc.env:HOME}']}\n", r"toy\.yaml, fields\.a\.0: .*resolver"),
     ],
 )
-def test_mistakes_in_the_file_are_named(yaml_file, text, message):
+def test_mistakes_in_the_file_are_named(read_yaml, text, message):
     with pytest.raises(UsageError, match=message):
-        read("--config", yaml_file(text))
+        read_yaml(text)
 
 
-def test_a_reference_in_a_file_of_options_is_text(yaml_file):
-    assert read("--config", yaml_file("name: ${size}\n"))[0].name == "${size}"
-
-
-def test_a_missing_file_is_named():
-    with pytest.raises(UsageError, match="nowhere.yaml"):
-        read("--config", "nowhere.yaml")
-
-
-def test_unknown_flags_are_named():
-    with pytest.raises(UsageError, match="'--cuont'.*'--count'"):
-        read("--cuont", "1")
-
-
-def test_what_a_dataclass_refuses_is_told():
-    with pytest.raises(UsageError, match="toy: `count`.*-1"):
-        read("--count=-1")
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["--config", "nowhere.yaml"], "nowhere.yaml"),
+        (["--cuont", "1"], "'--cuont'.*'--count'"),
+        (["--count=-1"], "toy: `count`.*-1"),
+    ],
+)
+def test_mistakes_in_flags_are_named(argv, message):
+    with pytest.raises(UsageError, match=message):
+        read(*argv)

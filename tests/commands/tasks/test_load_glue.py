@@ -4,7 +4,6 @@ from collections import Counter
 
 import pytest
 
-import hf_mwp
 from hf_mwp import DataError, load_glue
 from hf_mwp.commands.tasks.glue_files import GLUE_SOURCES
 
@@ -33,14 +32,21 @@ LABELS = {"rte": 0, "mrpc": 1, "stsb": 3.8, "sst2": 1, "cola": 0, "wnli": 1, "qq
 
 
 def write(folder, header, *lines, dev=("dev",)):
+    """Write the training split, and development splits of its first line."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name, content in (("train", lines), *((each, lines[:1]) for each in dev)):
-        text = "".join(f"{line}\n" for line in ([] if header is None else [header]) + list(content))
-        (folder / f"{name}.tsv").write_text(text, encoding="utf-8")
+    first_lines = [] if header is None else [header]
+    splits = {"train": [*first_lines, *lines]} | dict.fromkeys(dev, [*first_lines, *lines[:1]])
+    for name, lines_of_split in splits.items():
+        (folder / f"{name}.tsv").write_text("".join(f"{line}\n" for line in lines_of_split), encoding="utf-8")
+
+
+def write_rte(folder, num_rows=20):
+    _, header, line = FILES["rte"]
+    write(folder, header, *[line] * num_rows)
 
 
 @pytest.mark.parametrize("task", FILES)
-def test_rows_of_one_schema(task, tmp_path):
+def test_rows_of_all_tasks_have_the_same_columns(task, tmp_path):
     folder, header, line = FILES[task]
     names = ("dev_matched", "dev_mismatched") if task == "mnli" else ("dev",)
     write(tmp_path / folder, header, *[line] * 20, dev=names)
@@ -48,55 +54,58 @@ def test_rows_of_one_schema(task, tmp_path):
     assert data.num_rows == {"train": 18, "validation": 2, "test": len(names)}
     row = data["test"][0]
     assert list(row) == ["id", "sentence1", "sentence2", "label"]
-    assert data["test"]["id"] == [f"{name}-{1 if header is None else 2}" for name in names]
+    first_line = 1 if header is None else 2
+    assert data["test"]["id"] == [f"{name}-{first_line}" for name in names]
     assert row["label"] == LABELS[task]
-    assert row["sentence1"] in line and (row["sentence2"] is None) == (task in ("sst2", "cola"))
+    assert row["sentence1"] in line
+    assert (row["sentence2"] is None) == (task in ("sst2", "cola"))
     assert load_glue(task, tmp_path / folder, validation_fraction=0).num_rows == {"train": 20, "test": len(names)}
 
 
-def test_the_rows_of_both_parts_of_mnli_take_turns(tmp_path):
+def test_matched_and_mismatched_rows_of_mnli_are_the_test_split(tmp_path):
     folder, header, line = FILES["mnli"]
     write(tmp_path / folder, header, *[line] * 20, dev=("dev_matched", "dev_mismatched"))
-    with (tmp_path / folder / "dev_mismatched.tsv").open("a") as file:
+    mismatched = tmp_path / folder / "dev_mismatched.tsv"
+    with mismatched.open("a") as file:
         file.write(f"{line}\n{line}\n")
-    rows = load_glue("mnli", tmp_path)["test"]["id"]
-    assert rows == ["dev_matched-2", "dev_mismatched-2", "dev_mismatched-3", "dev_mismatched-4"]
-    (tmp_path / folder / "dev_mismatched.tsv").unlink()
+    ids = load_glue("mnli", tmp_path)["test"]["id"]
+    assert ids == ["dev_matched-2", "dev_mismatched-2", "dev_mismatched-3", "dev_mismatched-4"]
+    mismatched.unlink()
     with pytest.raises(DataError, match="dev_mismatched.tsv.*`data_dir`"):
         load_glue("mnli", tmp_path)
 
 
-def test_a_few_lines_of_qqp_hold_no_row(tmp_path):
+def test_few_damaged_lines_of_qqp_are_skipped(tmp_path):
     folder, header, line = FILES["qqp"]
-    write(tmp_path / folder, header, *[line] * 1100, "8\t3\t4\tWhy?")
+    lines = [line] * 1100
+    write(tmp_path / folder, header, *lines, "8\t3\t4\tWhy?")
     assert load_glue("qqp", tmp_path, 0).num_rows == {"train": 1100, "test": 1}
-    write(tmp_path / folder, header, *[line] * 1100, "8\t3\t4\tWhy?", "9\t3\t4\tWhy?\tHow?\t2")
+    write(tmp_path / folder, header, *lines, "8\t3\t4\tWhy?", "9\t3\t4\tWhy?\tHow?\t2")
     with pytest.raises(DataError, match=r"line 1103.* 0 or 1.*'2'"):
         load_glue("qqp", tmp_path, 0)
 
 
-def test_the_held_out_rows_are_the_same_share_of_each_class(tmp_path):
-    names = ["entailment"] * 40 + ["not_entailment"] * 20
-    lines = [f"{index}\tfirst {index}\tsecond\t{name}" for index, name in enumerate(names)]
+def test_held_out_rows_are_the_same_share_of_each_class(tmp_path):
+    labels = ["entailment"] * 40 + ["not_entailment"] * 20
+    lines = [f"{index}\tfirst {index}\tsecond\t{label}" for index, label in enumerate(labels)]
     write(tmp_path, FILES["rte"][1], *lines)
     data = load_glue("rte", tmp_path, validation_fraction=0.25)
     assert Counter(data["validation"]["label"]) == {0: 10, 1: 5}
-    ids = [row["id"] for part in ("train", "validation") for row in data[part]]
-    assert len({*ids}) == 60 and {row["id"] for row in data["test"]} == {"dev-2"}
-    assert data["validation"].to_list() == load_glue("rte", tmp_path, 0.25)["validation"].to_list()
-    other = load_glue("rte", tmp_path, 0.25, seed=1)["validation"]
-    assert other.to_list() != data["validation"].to_list()
+    assert len({*data["train"]["id"], *data["validation"]["id"]}) == 60
+    assert data["test"]["id"] == ["dev-2"]
+    assert data["validation"]["id"] == load_glue("rte", tmp_path, 0.25)["validation"]["id"]
+    assert data["validation"]["id"] != load_glue("rte", tmp_path, 0.25, seed=1)["validation"]["id"]
 
 
-def test_windows_line_ends_and_a_mark_at_the_beginning(tmp_path):
-    lines = [FILES["rte"][1], FILES["rte"][2], ""]
+def test_windows_line_ends_and_a_byte_order_mark(tmp_path):
+    _, header, line = FILES["rte"]
     for name in ("train", "dev"):
-        (tmp_path / f"{name}.tsv").write_bytes(b"\xef\xbb\xbf" + "\r\n".join(lines).encode())
-    assert load_glue("rte", tmp_path, 0)["train"].to_list()[0]["sentence2"] == "It rains."
+        (tmp_path / f"{name}.tsv").write_bytes(f"\ufeff{header}\r\n{line}\r\n".encode())
+    assert load_glue("rte", tmp_path, 0)["train"][0]["sentence2"] == "It rains."
 
 
 @pytest.mark.parametrize(
-    ("task", "line", "place", "message"),
+    ("task", "line", "position", "message"),
     [
         ("rte", "1\tIt rains.\tentailment", (22, None), "4 fields.* 3"),
         ("rte", "1\ta\tb\tc\tentailment", (22, None), "4 fields.* 5"),
@@ -108,52 +117,65 @@ def test_windows_line_ends_and_a_mark_at_the_beginning(tmp_path):
         ("cola", "gj04\t1\t", (21, None), "4 fields.* 3"),
     ],
 )
-def test_damaged_rows_are_named(task, line, place, message, tmp_path):
-    folder, header, good = FILES[task]
-    write(tmp_path / folder, header, *[good] * 20, line)
+def test_damaged_rows_are_named_with_line_and_field(task, line, position, message, tmp_path):
+    folder, header, good_line = FILES[task]
+    write(tmp_path / folder, header, *[good_line] * 20, line)
     with pytest.raises(DataError, match=message) as error:
         load_glue(task, tmp_path)
-    assert error.value.file.endswith("train.tsv") and (error.value.line, error.value.field) == place
+    assert error.value.file.endswith("train.tsv")
+    assert (error.value.line, error.value.field) == position
 
 
-def test_what_is_not_there(tmp_path):
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("index\tsentence1\tsentence2\n0\ta\tb\n", "dev.tsv, line 1, field 'label': .*column"),
+        (FILES["rte"][1] + "\n", "dev.tsv: .* rows"),
+        ("", "dev.tsv: .* rows"),
+        (None, "dev.tsv: .*`data_dir`"),
+    ],
+)
+def test_damaged_development_split_is_named(content, message, tmp_path):
+    write_rte(tmp_path)
+    (tmp_path / "dev.tsv").unlink()
+    if content is not None:
+        (tmp_path / "dev.tsv").write_text(content)
+    with pytest.raises(DataError, match=message):
+        load_glue("rte", tmp_path)
+
+
+def test_unknown_task_and_missing_file_are_named(tmp_path):
     with pytest.raises(ValueError, match="'sts-b'.* rte, mrpc, stsb"):
         load_glue("sts-b", tmp_path)
     with pytest.raises(DataError, match="RTE/train.tsv.*`data_dir`"):
         load_glue("rte", tmp_path)
-    write(tmp_path, FILES["rte"][1], FILES["rte"][2])
-    with pytest.raises(ValueError, match="`validation_fraction`.* 1"):
-        load_glue("rte", tmp_path, 1)
-    write(tmp_path, FILES["rte"][1], *[FILES["rte"][2]] * 20)
-    for share, left in ((0.01, r"\b20 .*\b0 "), (0.99, r"\b0 .*\b20 ")):
-        with pytest.raises(ValueError, match=rf"`validation_fraction`.* {share} .*20 .*{left}"):
-            load_glue("rte", tmp_path, share)
-    (tmp_path / "dev.tsv").write_text("index\tsentence1\tsentence2\n0\ta\tb\n")
-    with pytest.raises(DataError, match="dev.tsv, line 1, field 'label': .*column"):
-        load_glue("rte", tmp_path)
-    for content in (FILES["rte"][1] + "\n", ""):
-        (tmp_path / "dev.tsv").write_text(content)
-        with pytest.raises(DataError, match="dev.tsv: .* rows"):
-            load_glue("rte", tmp_path)
-    (tmp_path / "dev.tsv").unlink()
-    with pytest.raises(DataError, match="dev.tsv: .*`data_dir`"):
-        load_glue("rte", tmp_path)
 
 
-def test_the_hub(monkeypatch):
-    asked = []
+@pytest.mark.parametrize(
+    ("fraction", "message"), [(1, "1"), (0.01, r"0.01 .*20 .*\b20 .*\b0 "), (0.99, r"0.99 .*20 .*\b0 .*\b20 ")]
+)
+def test_each_split_needs_rows(fraction, message, tmp_path):
+    write_rte(tmp_path)
+    with pytest.raises(ValueError, match=f"`validation_fraction`.* {message}"):
+        load_glue("rte", tmp_path, fraction)
+
+
+def test_tasks_are_loaded_from_the_hub(monkeypatch):
+    calls = []
 
     def load(name, task):
-        asked.append((name, task))
+        calls.append((name, task))
         if task == "rte":
             raise ConnectionError("Couldn't reach")
         first, second = GLUE_SOURCES[task].hub_columns
         rows = [{first: "Who?", second: "Ann.", "label": index % 2, "idx": index} for index in range(20)]
-        return {"train": rows, "validation": [{**rows[0], "label": -1}] if task == "qqp" else rows[:3]}
+        validation = [{**rows[0], "label": -1}] if task == "qqp" else rows[:3]
+        return {"train": rows, "validation": validation}
 
     monkeypatch.setattr("datasets.load_dataset", load)
-    data = hf_mwp.load_glue("qnli")
-    assert asked == [("nyu-mll/glue", "qnli")] and data.num_rows == {"train": 18, "validation": 2, "test": 3}
+    data = load_glue("qnli")
+    assert calls == [("nyu-mll/glue", "qnli")]
+    assert data.num_rows == {"train": 18, "validation": 2, "test": 3}
     assert data["test"][1] == {"id": "dev-1", "sentence1": "Who?", "sentence2": "Ann.", "label": 1}
     with pytest.raises(DataError, match="Couldn't reach.*RTE.*`data_dir`"):
         load_glue("rte")
@@ -163,25 +185,30 @@ def test_the_hub(monkeypatch):
         load_glue("qqp")
 
 
-def test_both_parts_of_mnli_on_the_hub(monkeypatch):
+def test_both_development_splits_of_mnli_are_loaded_from_the_hub(monkeypatch):
     rows = [{"premise": f"{index}", "hypothesis": "b", "label": 2} for index in range(10)]
-    parts = {"train": rows, "validation_matched": rows[:1], "validation_mismatched": rows[1:2]}
-    monkeypatch.setattr("datasets.load_dataset", lambda name, task: parts)
+    splits = {"train": rows, "validation_matched": rows[:1], "validation_mismatched": rows[1:2]}
+    monkeypatch.setattr("datasets.load_dataset", lambda name, task: splits)
     test = load_glue("mnli")["test"]
-    assert test["id"] == ["dev_matched-0", "dev_mismatched-0"] and test["sentence1"] == ["0", "1"]
+    assert test["id"] == ["dev_matched-0", "dev_mismatched-0"]
+    assert test["sentence1"] == ["0", "1"]
 
 
 @pytest.mark.shared_data
 @pytest.mark.parametrize(
-    ("task", "train", "dev", "ones"),
-    [("rte", 2490, 277, 1241), ("mrpc", 3668, 408, 2474), ("stsb", 5749, 1500, None), ("cola", 8551, 1043, 6023)],
+    ("task", "num_train", "num_dev", "num_ones"),
+    [("rte", 2490, 277, 1241), ("mrpc", 3668, 408, 2474), ("cola", 8551, 1043, 6023)],
 )
-def test_real_files(task, train, dev, ones, shared_data):
+def test_published_files_are_read(task, num_train, num_dev, num_ones, shared_data):
     data = load_glue(task, shared_data / "glue")
-    held_out = len(data["validation"])
-    assert len(data["train"]) + held_out == train and len(data["test"]) == dev
-    assert held_out == pytest.approx(train / 10, abs=3)
-    if ones is not None:
-        assert sum(data["train"]["label"]) + sum(data["validation"]["label"]) == ones
-    else:
-        assert max(data["train"]["label"]) == 5 and min(data["train"]["label"]) == 0
+    assert len(data["train"]) + len(data["validation"]) == num_train
+    assert len(data["test"]) == num_dev
+    assert len(data["validation"]) == pytest.approx(num_train / 10, abs=3)
+    assert sum(data["train"]["label"]) + sum(data["validation"]["label"]) == num_ones
+
+
+@pytest.mark.shared_data
+def test_published_scores_are_read(shared_data):
+    data = load_glue("stsb", shared_data / "glue", validation_fraction=0)
+    assert data.num_rows == {"train": 5749, "test": 1500}
+    assert (min(data["train"]["label"]), max(data["train"]["label"])) == (0, 5)

