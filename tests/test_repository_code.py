@@ -86,10 +86,10 @@ def test_code_of_a_tokenizer_is_run_only_on_request(tokenizer_folder, marker):
     ("load", "message"),
     [
         (lambda folder: load_encoder(folder, None), r"Python code.*trust_remote_code=True"),
-        (load_solver, ""),
-        (lambda folder: MwpSolver.from_encoder_decoder_pretrained(folder, tiny_processor()), ""),
-        (ParameterMixingCallback, ""),
-        (load_any, ""),
+        (load_solver, None),
+        (lambda folder: MwpSolver.from_encoder_decoder_pretrained(folder, tiny_processor()), None),
+        (ParameterMixingCallback, None),
+        (load_any, None),
     ],
     ids=["encoder", "solver", "decoder on an encoder", "mixing", "any model"],
 )
