@@ -34,10 +34,11 @@ def blocks(page: Path) -> list[tuple[str, str]]:
     return re.findall(r"^```(\w+)\n(.*?)^```", TEXTS[page], re.DOTALL | re.MULTILINE)
 
 
-BLOCKS = [block for page in PAGES[:2] for block in blocks(page)]
+BLOCKS = blocks(PAGES[0]) + blocks(PAGES[1])
 CLASSIFIER = "textattack/bert-base-uncased-SST-2"
 PYTHON = [code for language, code in BLOCKS if language == "python"]
-COMMANDS = [line for language, code in BLOCKS if language == "bash" for line in code.splitlines() if line.strip()]
+COMMANDS = "\n".join(code for language, code in BLOCKS if language == "bash").split("\n")
+COMMANDS = [line for line in COMMANDS if line.strip()]
 
 # Commands of README, and what they print.
 SHOWN = dict(
@@ -172,9 +173,15 @@ def test_the_chinese_page_shows_what_the_english_one_does():
         assert any(language == name and lines <= shown for name, shown in english), lines
 
 
+@pytest.mark.parametrize("command", SHOWN)
+def test_commands_print_what_the_page_says(command, inside, monkeypatch, capsys):
+    [words] = pipes(command)
+    assert execute(words, "", monkeypatch, capsys).strip() == SHOWN[command].strip()
+
+
 # One test for the commands: a later one needs what an earlier one wrote.
+@pytest.mark.slow
 def test_commands(inside, monkeypatch, capsys):
-    assert len(COMMANDS) >= 8 and len(SHOWN) == 2
     with keep_loaded():
         for command in COMMANDS:
             printed = ""
@@ -182,13 +189,11 @@ def test_commands(inside, monkeypatch, capsys):
                 printed = execute(words, printed, monkeypatch, capsys)
             if "hf-mwp solve" in command:
                 assert printed.strip(), command
-            if command in SHOWN:
-                assert printed.strip() == SHOWN[command].strip()
 
 
 # As for the commands, later snippets may use names of earlier ones.
 def test_python(inside):
-    assert len(PYTHON) >= 3
+    assert len(PYTHON) >= 3 and len(COMMANDS) >= 8 and len(SHOWN) == 2
     names: dict = {"__name__": "__main__"}
     for number, code in enumerate(PYTHON, start=1):
         exec(compile(code, f"README.md, Python snippet {number}", "exec"), names)
