@@ -13,10 +13,6 @@ STUDENT = torch.zeros(1, 2)
 DIVERGENCE = 0.13081204
 
 
-# The mean of both is (5/8, 3/8), and (9/16, 7/16) has a quarter of the teacher.
-JSD = (0.75 * math.log(1.2) + 0.25 * math.log(2 / 3) + 0.5 * math.log(0.8) + 0.5 * math.log(4 / 3)) / 2
-
-
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
@@ -24,7 +20,6 @@ JSD = (0.75 * math.log(1.2) + 0.25 * math.log(2 / 3) + 0.5 * math.log(0.8) + 0.5
         ({"temperature": 2.0}, 4 * DIVERGENCE),
         ({"temperature": 2.0, "scale_by_square": False}, DIVERGENCE),
         ({"temperature": 1.0, "direction": "reverse"}, 0.5 * math.log(2 / 3) + 0.5 * math.log(2)),
-        ({"temperature": 1.0, "direction": "jsd"}, JSD),
         (
             {"temperature": 1.0, "direction": "skew", "skew_alpha": 0.25},
             0.75 * math.log(4 / 3) + 0.25 * math.log(4 / 7),
@@ -36,14 +31,6 @@ def test_value_by_hand(options, expected):
     loss = LogitDistillationLoss(**options)
     # At temperature T, T times the logits have the probabilities above.
     assert loss(STUDENT, options["temperature"] * TEACHER).item() == pytest.approx(expected, rel=1e-5)
-
-
-@pytest.mark.parametrize(("reduction", "expected"), [("mean", DIVERGENCE), ("batchmean", 3 / 2 * DIVERGENCE)])
-def test_reduction_over_masked_positions(reduction, expected):
-    mask = torch.tensor([[1, 1, 0], [1, 0, 0]])
-    teacher = torch.where(mask.bool().unsqueeze(-1), TEACHER, torch.tensor([9.0, 0.0]))
-    value = LogitDistillationLoss(1.0, reduction=reduction)(torch.zeros(2, 3, 2), teacher, mask)
-    assert value.item() == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
