@@ -2,6 +2,7 @@
 
 import ntpath
 import os
+from contextlib import contextmanager
 from pathlib import PureWindowsPath
 from types import SimpleNamespace
 
@@ -59,14 +60,16 @@ def test_umask_decides_who_reads_weights(umask, mode, tmp_path):
     assert len(list(tmp_path.iterdir())) == 1
 
 
-@pytest.fixture
+@contextmanager
 def small_disk():
     """Limit the size of the files that this process can write to 1,000 bytes."""
     resource = pytest.importorskip("resource")
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 @pytest.mark.parametrize(
@@ -77,8 +80,8 @@ def small_disk():
         lambda path: path.write_text("a" * 5000),
     ],
 )
-def test_full_disk_is_a_usage_error(save, small_disk, tmp_path):
-    with pytest.raises(UsageError, match=f"{tmp_path}: .*Free disk space"), writing_weights(tmp_path):
+def test_full_disk_is_a_usage_error(save, tmp_path):
+    with pytest.raises(UsageError, match=f"{tmp_path}: .*Free disk space"), small_disk(), writing_weights(tmp_path):
         save(tmp_path / "model.safetensors")
 
 
