@@ -86,6 +86,14 @@ def rows_of(batches):
     return rows
 
 
+def examples_of(columns):
+    """The rows of a table of columns."""
+    examples = []
+    for values in zip(*columns.values(), strict=True):
+        examples.append(dict(zip(columns, values, strict=True)))
+    return examples
+
+
 def first_output(model, batch):
     with torch.no_grad():
         return model(**batch)[0]

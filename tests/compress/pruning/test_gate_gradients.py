@@ -5,7 +5,14 @@ from torch.nn.functional import cross_entropy
 from hf_mwp.compress.pruning import HeadGates, NeuronGates, measure_scores, prune
 from hf_mwp.compress.pruning.gate_gradients import distillation_losses
 from hf_mwp.utils.usage_error import UsageError
-from tests.compress.pruning.encoders import labelled_batches, rows_of, score_tables, tiny_batch, tiny_encoder
+from tests.compress.pruning.encoders import (
+    examples_of,
+    labelled_batches,
+    rows_of,
+    score_tables,
+    tiny_batch,
+    tiny_encoder,
+)
 from tests.tiny import tiny_problems, tiny_processor, tiny_solver
 
 
@@ -125,9 +132,8 @@ def test_solvers_are_scored_by_the_nodes_of_their_trees():
     processor = tiny_processor()
     teacher = tiny_solver(processor)
     student = tiny_solver(processor, layers=1, seed=1)
-    columns = processor.encode(tiny_problems(6), with_labels=True)
-    rows = [{name: values[row] for name, values in columns.items()} for row in range(6)]
-    batch = teacher.make_collator(processor)(rows)
+    examples = examples_of(processor.encode(tiny_problems(6), with_labels=True))
+    batch = teacher.make_collator(processor)(examples)
     scores = measure_scores(teacher, [batch], student)
     assert scores.friendliness.neurons.shape == (2, 24)
     # Trees have different numbers of nodes, each with the probabilities of all symbols: a mean over problems.

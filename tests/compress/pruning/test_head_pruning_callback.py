@@ -81,7 +81,9 @@ def test_plain_trainer_ends_with_a_smaller_model(name, tmp_path):
     closed = set()
     numbers = {}
     for event in callback.log:
-        heads = {(layer, head) for layer, row in event["heads"].items() for head in row}
+        heads = set()
+        for layer, row in event["heads"].items():
+            heads |= {(layer, head) for head in row}
         assert closed <= heads
         closed = heads
         numbers[event["step"]] = len(heads)

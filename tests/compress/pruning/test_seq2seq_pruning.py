@@ -15,7 +15,7 @@ from hf_mwp.compress.pruning import (
     measure_scores,
     prune,
 )
-from tests.compress.pruning.encoders import rows_of, score_tables
+from tests.compress.pruning.encoders import examples_of, rows_of, score_tables
 from tests.tiny_seq2seq import tiny_seq2seq as seq2seq
 
 
@@ -107,11 +107,10 @@ def test_entropy_of_cross_attention_by_hand():
 @pytest.mark.parametrize("mode", ["mask", "slice"])
 def test_heads_are_pruned_while_it_trains(mode, tmp_path):
     batch = tiny_pairs(rows=8, length=12)
-    rows = [{name: values[row] for name, values in batch.items()} for row in range(8)]
     options = {"max_steps": 3, "per_device_train_batch_size": 2, "use_cpu": True, "report_to": "none"}
     args = TrainingArguments(str(tmp_path), **options, save_strategy="no", disable_tqdm=True)
     callback = HeadPruningCallback(max_ratio=0.5, num_pruning_steps=3, mode=mode)
-    trainer = Trainer(tiny_seq2seq("marian"), args, train_dataset=rows, callbacks=[callback])
+    trainer = Trainer(tiny_seq2seq("marian"), args, train_dataset=examples_of(batch), callbacks=[callback])
     trainer.train()
     trainer.save_model(tmp_path / "smaller")
     smaller = AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "smaller").eval()
