@@ -64,23 +64,17 @@ def lora(model):
     return peft.get_peft_model(model, config)
 
 
-def wrap_twice(model):
-    return Wrapper(Wrapper(model))
-
-
-def wrap_lora(model):
-    return Wrapper(lora(model))
-
-
-def parallel_lora(model):
-    return FakeDDP(lora(model))
-
-
-def compile_wrapped(model):
-    return torch.compile(Wrapper(model))
-
-
-WRAPPERS = [lora, torch.compile, FakeDDP, Wrapper, wrap_twice, parallel_lora, compile_wrapped, wrap_lora]
+WRAPPERS = {
+    "none": lambda model: model,
+    "peft": lora,
+    "compile": torch.compile,
+    "DDP": FakeDDP,
+    "own": Wrapper,
+    "own of own": lambda model: Wrapper(Wrapper(model)),
+    "DDP of peft": lambda model: FakeDDP(lora(model)),
+    "compiled own": lambda model: torch.compile(Wrapper(model)),
+    "own of peft": lambda model: Wrapper(lora(model)),
+}
 
 
 def make_solver():
@@ -95,18 +89,17 @@ def make_gpt2():
     ("make", "kind", "logits_shape", "wrappers"),
     [
         (tiny_classifier, CLASSIFIER, (1, 3), WRAPPERS),
-        (make_solver, SOLVER, (1, 2, 3), [FakeDDP, parallel_lora]),
-        (tiny_masked_lm, TOKEN_MODEL, (1, 2, 40), [FakeDDP]),
-        (tiny_seq2seq, SEQ2SEQ, (1, 2, 40), [FakeDDP, lora]),
-        (make_gpt2, CAUSAL, (1, 2, 40), [Wrapper, parallel_lora]),
+        (make_solver, SOLVER, (1, 2, 3), ["DDP", "DDP of peft"]),
+        (tiny_masked_lm, TOKEN_MODEL, (1, 2, 40), ["DDP"]),
+        (tiny_seq2seq, SEQ2SEQ, (1, 2, 40), ["DDP", "peft"]),
+        (make_gpt2, CAUSAL, (1, 2, 40), ["own", "DDP of peft"]),
     ],
 )
 def test_wrapped_model_has_the_kind_of_the_model(make, kind, logits_shape, wrappers):
     logits = torch.zeros(logits_shape)
-    assert kind_of(make(), logits) is kind
-    for wrap in wrappers:
+    for wrapper in wrappers:
         model = make()
-        wrapped = wrap(model)
+        wrapped = WRAPPERS[wrapper](model)
         assert unwrapped(wrapped) is model
         assert kind_of(wrapped, logits) is kind
         assert kind.encoder(wrapped) is kind.encoder(model)
@@ -129,13 +122,13 @@ def test_modules_with_their_own_weights_are_not_wrappers():
     assert unwrapped(linear) is linear and unwrapped(None) is None
 
 
-@pytest.mark.parametrize("wrap", WRAPPERS)
-def test_model_class_may_define_its_kind(wrap):
+@pytest.mark.parametrize("wrapper", WRAPPERS)
+def test_model_class_may_define_its_kind(wrapper):
     class Ranker(type(tiny_classifier())):
         kind = ModelKind("ranker", per_position=True)
 
     model = Ranker(tiny_classifier().config)
-    assert kind_of(wrap(model), torch.zeros(1, 2)) is Ranker.kind
+    assert kind_of(WRAPPERS[wrapper](model), torch.zeros(1, 2)) is Ranker.kind
 
 
 def test_attribute_of_this_name_that_is_no_kind_is_ignored():
