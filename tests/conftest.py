@@ -31,7 +31,8 @@ class _FailOnDeprecation(logging.Handler):
 
 @pytest.fixture(autouse=True)
 def no_deprecated_use():
-    logger, handler = logging.getLogger("transformers"), _FailOnDeprecation()
+    logger = logging.getLogger("transformers")
+    handler = _FailOnDeprecation()
     logger.addHandler(handler)
     yield
     logger.removeHandler(handler)
@@ -78,10 +79,12 @@ def problems(tmp_path_factory):
     from tests.tiny import tiny_rows
 
     folder = tmp_path_factory.mktemp("problems")
-    for name, count, seed in (("train", 36, 1), ("valid", 8, 2), ("test", 9, 3)):
-        rows = [{key: row[key] for key in ("id", "text", "equation", "answer")} for row in tiny_rows(count, seed)]
-        lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-        (folder / f"{name}.jsonl").write_text(lines, encoding="utf-8")
+    for name, size, seed in (("train", 36, 1), ("valid", 8, 2), ("test", 9, 3)):
+        lines = []
+        for row in tiny_rows(size, seed):
+            problem = {field: row[field] for field in ("id", "text", "equation", "answer")}
+            lines.append(json.dumps(problem, ensure_ascii=False) + "\n")
+        (folder / f"{name}.jsonl").write_text("".join(lines), encoding="utf-8")
     return folder
 
 

@@ -22,8 +22,9 @@ def drop_weights(folder: Path, prefix: str) -> None:
     """Takes away the weights whose names begin so."""
 
     def drop(tensors: dict[str, torch.Tensor]) -> None:
-        for name in [name for name in tensors if name.startswith(prefix)]:
-            del tensors[name]
+        for name in list(tensors):
+            if name.startswith(prefix):
+                del tensors[name]
 
     change_weights(folder, drop)
 

@@ -79,14 +79,14 @@ def run_fresh(folder, *jobs, **variables):
     and to its errors. Both are files in `folder`. `variables` of the environment replace those of the tests.
     """
     python = server(*variables.items())
-    found = []
-    for number, (code, *argv) in enumerate(jobs):
-        files = [folder / f"{number}.{name}" for name in ("out", "err")]
-        job = [code, [str(each) for each in argv], *map(str, files)]
+    results = []
+    for number, (code, *arguments) in enumerate(jobs):
+        output = folder / f"{number}.out"
+        errors = folder / f"{number}.err"
+        job = [code, [str(argument) for argument in arguments], str(output), str(errors)]
         python.stdin.write(json.dumps(job) + "\n")
         python.stdin.flush()
         status = python.stdout.readline().strip()
-        output, error = (file.read_text("utf-8") for file in files)
-        assert status == "0", error
-        found.append((output.splitlines(), error))
-    return found
+        assert status == "0", errors.read_text("utf-8")
+        results.append((output.read_text("utf-8").splitlines(), errors.read_text("utf-8")))
+    return results

@@ -17,14 +17,12 @@ FIRST = 5  # after the special tokens
 def other_processor(processor, **fields):
     """The same characters in reverse order, and one more."""
     state = json.loads(tiny_tokenizer().backend_tokenizer.to_str())
-    known = state["model"]["vocab"]
-    characters = [token for token, index in known.items() if index >= FIRST]
-    ordered = ["鸡", *sorted(characters, key=known.get, reverse=True)]
-    special = {token: index for token, index in known.items() if index < FIRST}
-    state["model"]["vocab"] = special | {token: FIRST + place for place, token in enumerate(ordered)}
-    names = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
+    vocabulary = state["model"]["vocab"]
+    tokens = sorted(vocabulary, key=vocabulary.get)
+    reordered = [*tokens[:FIRST], "鸡", *reversed(tokens[FIRST:])]
+    state["model"]["vocab"] = {token: index for index, token in enumerate(reordered)}
     tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=Tokenizer.from_str(json.dumps(state)), **{name: f"[{name[:-6].upper()}]" for name in names}
+        tokenizer_object=Tokenizer.from_str(json.dumps(state)), **tiny_tokenizer().special_tokens_map
     )
     return MwpProcessor(tokenizer, processor.vocabulary, **fields)
 
@@ -32,10 +30,10 @@ def other_processor(processor, **fields):
 def in_other_tokens(solver, processor, other):
     """A copy of a solver that says in the tokens of another processor what the solver says in those of its own."""
     solver = copy.deepcopy(solver)
-    old, new = processor.tokenizer.get_vocab(), other.tokenizer.get_vocab()
-    words = solver.get_input_embeddings().weight.detach()
-    solver.encoder.resize_token_embeddings(len(new), mean_resizing=False)
+    indices = other.tokenizer.get_vocab()
+    embeddings = solver.get_input_embeddings().weight.detach()
+    solver.encoder.resize_token_embeddings(len(indices), mean_resizing=False)
     with torch.no_grad():
-        for token, index in old.items():
-            solver.get_input_embeddings().weight[new[token]] = words[index]
+        for token, index in processor.tokenizer.get_vocab().items():
+            solver.get_input_embeddings().weight[indices[token]] = embeddings[index]
     return solver

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import torch
 
 from hf_mwp.compress.models import MwpStudentConfig, MwpStudentForPreTraining
@@ -18,25 +20,22 @@ WORDS |= {"个": "q", "盒": "q", "，": "x", "？": "x"}
 
 def tag(text: str) -> list[TaggedWord]:
     """Words from a small list, numbers, and single characters; tags of jieba's kind."""
-    words, place = [], 0
-    while place < len(text):
-        end = place + 1
-        if text[place].isdigit():
-            while end < len(text) and text[end].isdigit():
-                end += 1
-            words.append(TaggedWord(text[place:end], "m", place, end))
-        else:
-            end = place + (2 if text[place : place + 2] in WORDS and place + 2 <= len(text) else 1)
-            name = WORDS.get(text[place:end], "n")
-            words.append(TaggedWord(text[place:end], name if name in TAGS else "n", place, end))
-        place = end
+    words = []
+    for match in re.finditer("|".join([r"\d+", *WORDS, "."]), text, re.DOTALL):
+        word = match[0]
+        label = "m" if word.isdigit() else WORDS.get(word, "n")
+        if label not in TAGS:
+            label = "n"
+        words.append(TaggedWord(word, label, *match.span()))
     return words
 
 
 def tiny_texts(count: int = 40, seed: int = 0) -> list[str]:
     """Texts of problems; those that differ in their numbers alone are made different by a name."""
-    texts = [problem.text for problem in tiny_problems(count, seed)]
-    return [text.replace("小明", "小明" * (1 + index // 6)) for index, text in enumerate(texts)]
+    texts = []
+    for index, problem in enumerate(tiny_problems(count, seed)):
+        texts.append(problem.text.replace("小明", "小明" * (1 + index // 6)))
+    return texts
 
 
 def tiny_pairs(count: int = 40, seed: int = 0) -> list[tuple[str, list[TaggedWord]]]:
@@ -46,10 +45,12 @@ def tiny_pairs(count: int = 40, seed: int = 0) -> list[tuple[str, list[TaggedWor
 
 def quantity_pairs(count: int = 40, seed: int = 0) -> list[tuple[str, list[TaggedWord]]]:
     """The same; apples are quantities, as measure words are keywords and masked for that already."""
-    return [
-        (text, [TaggedWord(word.word, "q", word.start, word.end) if word.word == "苹果" else word for word in words])
-        for text, words in tiny_pairs(count, seed)
-    ]
+    pairs = tiny_pairs(count, seed)
+    for _, words in pairs:
+        for index, word in enumerate(words):
+            if word.word == "苹果":
+                words[index] = TaggedWord(word.word, "q", word.start, word.end)
+    return pairs
 
 
 def text_processor(**fields) -> MwpProcessor:

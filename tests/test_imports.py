@@ -8,8 +8,6 @@ import textwrap
 from functools import cache
 from pathlib import Path
 
-import pytest
-
 from tests.fresh_python import run_fresh
 
 
@@ -55,7 +53,8 @@ def imported(path: Path, node: ast.Import | ast.ImportFrom) -> list[tuple[str, .
     if node.level:
         package = path.relative_to(PACKAGE.parent).parent.parts
         base = package[: len(package) - node.level + 1]
-    base += tuple(node.module.split(".")) if node.module else ()
+    if node.module:
+        base += tuple(node.module.split("."))
     return [(*base, alias.name) for alias in node.names]
 
 
@@ -66,26 +65,27 @@ def tree_of(path: Path) -> ast.Module:
 
 @cache
 def imports_of(path: Path) -> list[tuple[int, tuple[str, ...]]]:
-    nodes = [node for node in ast.walk(tree_of(path)) if isinstance(node, ast.Import | ast.ImportFrom)]
-    return [(node.lineno, name) for node in nodes for name in imported(path, node)]
+    """Lines and names of all imports of a file."""
+    return imports_among(path, ast.walk(tree_of(path)))
 
 
-def imports_at_load(path: Path) -> list[tuple[int, tuple[str, ...]]]:
-    """Imports that run with the file: not those inside functions, nor those for type checkers alone."""
-    found: list[tuple[int, tuple[str, ...]]] = []
-
-    def visit(node: ast.AST) -> None:
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            return
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-            return
+def imports_among(path, nodes) -> list[tuple[int, tuple[str, ...]]]:
+    imports = []
+    for node in nodes:
         if isinstance(node, ast.Import | ast.ImportFrom):
-            found.extend((node.lineno, name) for name in imported(path, node))
-        for child in ast.iter_child_nodes(node):
-            visit(child)
+            imports += [(node.lineno, name) for name in imported(path, node)]
+    return imports
 
-    visit(tree_of(path))
-    return found
+
+def nodes_at_load(node: ast.AST):
+    """Nodes that run with the file: not those inside functions, nor those for type checkers alone."""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+        return
+    if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+        return
+    yield node
+    for child in ast.iter_child_nodes(node):
+        yield from nodes_at_load(child)
 
 
 def run(code: str) -> str:
@@ -96,37 +96,37 @@ def run(code: str) -> str:
     return result.stdout
 
 
-def test_every_folder_is_a_box():
-    folders = {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").exists()}
-    assert folders == set(BOXES)
+def place(path: Path, line: int) -> str:
+    return f"{path.relative_to(PACKAGE.parent)}:{line}"
+
+
+def test_boxes_are_the_folders_of_the_package_and_of_contributing():
+    folders = [path.parent.name for path in PACKAGE.glob("*/__init__.py")]
+    text = (PACKAGE.parent / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)/` \|", text, re.MULTILINE)
+    assert sorted(folders) == sorted(rows) == sorted(BOXES)
 
 
 def test_only_models_and_the_registry_name_a_decoder():
     pattern = re.compile("gts(?!_)|athena(?!-math)", re.IGNORECASE)
     # The registry of the command line, and the weights that the runtime reads.
     allowed = {"__init__.py", "commands/building/solver.py", "runtime/tree_search.py"}
-    found = set()
+    files = set()
     for path in modules():
-        nodes = [*ast.walk(tree_of(path))] if pattern.search(path.read_text(encoding="utf-8")) else []
-        texts = {node.value for node in nodes if isinstance(node, ast.Expr)}
+        if not pattern.search(path.read_text(encoding="utf-8")):
+            continue
+        nodes = list(ast.walk(tree_of(path)))
+        docstrings = {node.value for node in nodes if isinstance(node, ast.Expr)}
         for node in nodes:
-            named = [getattr(node, field, None) for field in ("id", "attr", "name", "value") if node not in texts]
-            if any(isinstance(each, str) and pattern.search(each) for each in named):
-                found.add(path.relative_to(PACKAGE).as_posix())
-    assert {path for path in found if not path.startswith("solver/models/")} == allowed
-
-
-def test_relative_imports_are_resolved():
-    statement = ast.parse("from ..problems import find_numbers").body[0]
-    path = PACKAGE / "runtime" / "numbers" / "forms.py"
-    assert imported(path, statement) == [("hf_mwp", "runtime", "problems", "find_numbers")]
-    statement = ast.parse("from .matching import answers_match").body[0]
-    assert imported(PACKAGE / "metrics" / "__init__.py", statement) == [
-        ("hf_mwp", "metrics", "matching", "answers_match")
-    ]
+            for field in ("id", "attr", "name", "value"):
+                name = getattr(node, field, None)
+                if node not in docstrings and isinstance(name, str) and pattern.search(name):
+                    files.add(path.relative_to(PACKAGE).as_posix())
+    assert {file for file in files if not file.startswith("solver/models/")} == allowed
 
 
 def test_imports_go_one_way():
+    examples = {path.stem for path in (PACKAGE.parent / "examples").glob("*.py")}
     wrong = []
     for path in modules():
         # The second file is copied into the folders of models.
@@ -135,30 +135,22 @@ def test_imports_go_one_way():
         box = name_of(path)[1]
         allowed = {box} | BOXES[box]
         for line, name in imports_of(path):
-            if name[0] == "hf_mwp" and (len(name) == 1 or name[1] not in allowed):
-                wrong.append(f"{path.relative_to(PACKAGE.parent)}:{line} imports {'.'.join(name)}")
+            is_of_a_box_above = name[0] == "hf_mwp" and (len(name) == 1 or name[1] not in allowed)
+            if is_of_a_box_above or name[0] in {"examples", "tests", *examples}:
+                wrong.append(f"{place(path, line)} imports {'.'.join(name)}")
     assert not wrong, "a box imports from itself and the boxes in `BOXES` only:\n" + "\n".join(wrong)
-
-
-def test_the_package_does_not_know_its_examples():
-    examples = (PACKAGE.parent / "examples").iterdir()
-    code = (path.stem for path in examples if path.suffix == ".py" or (path / "__init__.py").exists())
-    scripts = {"examples", "tests", *code}
-    wrong = [f"{path}:{line}" for path in modules() for line, name in imports_of(path) if name[0] in scripts]
-    assert not wrong
 
 
 def test_no_two_files_import_each_other():
     """Not inside functions either, nor for types."""
     files = {name_of(path): path for path in modules()}
-    graph = {name: set() for name in files}
+    edges = set()
     for name, path in files.items():
         for _, imported_name in imports_of(path):
             target = imported_name if imported_name in files else imported_name[:-1]
             if target in files and target != name:
-                graph[name].add(target)
-    circles = sorted({tuple(sorted((".".join(a), ".".join(b)))) for a in graph for b in graph[a] if a in graph[b]})
-    assert not circles, f"files that import each other: {circles}"
+                edges.add((name, target))
+    assert not [edge for edge in edges if edge[::-1] in edges]
 
 
 def test_chains_of_imports_are_short():
@@ -183,22 +175,21 @@ def test_slow_packages_are_imported_lazily():
     for path in modules():
         inside = path.relative_to(PACKAGE)
         allowed = AT_ONCE.get(inside.parts[0], set()) | AT_ONCE.get(str(inside), set())
-        for line, name in imports_at_load(path):
+        for line, name in imports_among(path, nodes_at_load(tree_of(path))):
             if name[0] in LAZY - allowed:
-                wrong.append(f"{path.relative_to(PACKAGE.parent)}:{line} imports {name[0]}")
+                wrong.append(f"{place(path, line)} imports {name[0]}")
     assert not wrong, "import these inside the functions that use them:\n" + "\n".join(wrong)
 
 
-def test_the_student_travels_alone():
+def test_student_imports_only_its_siblings():
     # save_pretrained copies `from .sibling import X`, nothing else, when the model goes to the Hub with its code.
+    student = ("hf_mwp", "compress", "models", "mwp_student")
     for path in (PACKAGE / "compress" / "models" / "mwp_student").glob("*.py"):
         for line, name in imports_of(path):
-            own = name[:4] == ("hf_mwp", "compress", "models", "mwp_student")
-            assert name[0] != "hf_mwp" or own, f"{path.name}:{line}"
+            assert name[0] != "hf_mwp" or name[:4] == student, f"{path.name}:{line}"
 
 
-@pytest.mark.parametrize("package", ["runtime.expressions", "runtime.problems"])
-def test_no_torch_is_needed_for(package):
+def test_runtime_problems_need_no_torch():
     run(f"""
         import importlib.abc, pathlib, sys, types
 
@@ -211,7 +202,7 @@ def test_no_torch_is_needed_for(package):
         root = types.ModuleType("hf_mwp")  # in place of the package itself, which registers the models
         root.__path__ = [{str(PACKAGE)!r}]
         sys.modules["hf_mwp"] = root
-        import hf_mwp.{package}
+        import hf_mwp.runtime.expressions, hf_mwp.runtime.problems
     """)
 
 
@@ -239,7 +230,7 @@ def test_import_registers_and_stays_light(tmp_path):
         import hf_mwp, hf_mwp.solver.data, hf_mwp.compress.losses, hf_mwp.compress.distillation, hf_mwp.solver.metrics
         loaded = ({{*{sorted(LAZY)!r}, "transformers.trainer"}} & set(sys.modules)) - before
         assert not loaded, loaded
-        for model_type in ("mwp_student", "mwp_gts", "mwp_solver"):
+        for model_type in ("mwp_student", "mwp_gts", "mwp_solver", "mwp_cut_bart"):
             assert AutoConfig.for_model(model_type).model_type == model_type
     """
     run_fresh(tmp_path, (textwrap.dedent(code),))
@@ -298,21 +289,27 @@ def test_the_command_line_registers_when_it_has_its_arguments(tmp_path):
 
 
 def test_files_stay_short():
-    lengths = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in modules()}
-    assert not [path for path, length in lengths.items() if length > (450 if "modeling_" in path.name else 400)]
+    for path in modules():
+        num_lines = len(path.read_text(encoding="utf-8").splitlines())
+        assert num_lines <= (450 if "modeling_" in path.name else 400), path
 
 
-def test_a_statement_is_one_step():
-    """No comprehension is inside another, and unrelated values are not assigned together."""
-    comprehensions = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
+def is_packed(node: ast.AST) -> bool:
+    """A comprehension with another one inside, or values that are assigned together."""
+    if isinstance(node, COMPREHENSIONS):
+        inner = [child for child in ast.walk(node) if isinstance(child, COMPREHENSIONS)]
+        return len(inner) > 1 or len(node.generators) > 1
+    is_assignment = isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Tuple)
+    return is_assignment and isinstance(node.value, ast.Tuple)
+
+
+def test_statement_is_one_step():
     packed = []
     for path in modules():
-        for node in ast.walk(tree_of(path)):
-            inner = [child for child in ast.walk(node) if isinstance(child, comprehensions)]
-            is_nested = isinstance(node, comprehensions) and (len(inner) > 1 or len(node.generators) > 1)
-            is_parallel = isinstance(node, ast.Assign) and isinstance(node.value, ast.Tuple)
-            if is_nested or (is_parallel and isinstance(node.targets[0], ast.Tuple)):
-                packed.append(f"{path.relative_to(PACKAGE.parent)}:{node.lineno}")
+        packed += [place(path, node.lineno) for node in ast.walk(tree_of(path)) if is_packed(node)]
     assert not packed
 
 

@@ -51,7 +51,7 @@ from tests.tiny import (
     tiny_solver,
     tiny_tokenizer,
 )
-from tests.tiny_seq2seq import KINDS, tiny_pairs, tiny_seq2seq
+from tests.tiny_seq2seq import tiny_pairs, tiny_seq2seq
 
 
 META = torch.device("meta")
@@ -64,17 +64,17 @@ class OnMeta(TorchDispatchMode):
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         output = function(*args, **(kwargs or {}))
-        for each in tree_leaves((args, kwargs, output)):
-            if isinstance(each, torch.Tensor) and each.dim() and each.device != META:
-                raise AssertionError(f"{function} works on a tensor {tuple(each.shape)} of the {each.device}")
+        for leaf in tree_leaves((args, kwargs, output)):
+            if isinstance(leaf, torch.Tensor) and leaf.dim() and leaf.device != META:
+                raise AssertionError(f"{function} works on a tensor {tuple(leaf.shape)} of the {leaf.device}")
         return output
 
 
 @pytest.fixture(autouse=True)
 def mask_is_not_looked_at(monkeypatch):
     # transformers leaves a mask away that hides nothing, which it finds out by looking.
-    for kind in ("bidirectional", "causal"):
-        monkeypatch.setattr(f"transformers.masking_utils._ignore_{kind}_mask_sdpa", lambda *args, **kwargs: False)
+    for direction in ("bidirectional", "causal"):
+        monkeypatch.setattr(f"transformers.masking_utils._ignore_{direction}_mask_sdpa", lambda *args, **kwargs: False)
 
 
 def moved(batch):
@@ -96,16 +96,18 @@ def tokens(**labels):
     return {"input_ids": torch.full((2, 7), 6), "attention_mask": torch.ones(2, 7, dtype=torch.long), **labels}
 
 
-def student(kind, **fields):
+def student(model_class, **fields):
     sizes = {"vocab_size": 40, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
-    return kind(MwpStudentConfig(**sizes, intermediate_size=24, max_position_embeddings=32, **fields))
+    return model_class(MwpStudentConfig(**sizes, intermediate_size=24, max_position_embeddings=32, **fields))
 
 
 def encoded_problems(processor, count=4):
-    columns = [processor.encode([row["text"]]) for row in tiny_rows(count)]
-    rows = [{name: values[0] for name, values in each.items()} for each in columns]
-    labels = [[0, *[processor.vocabulary.num_symbols] * 2]] * count
-    return [{**row, "labels": each} for row, each in zip(rows, labels, strict=True)]
+    labels = [0, *[processor.vocabulary.num_symbols] * 2]
+    rows = []
+    for row in tiny_rows(count):
+        columns = processor.encode([row["text"]])
+        rows.append({name: values[0] for name, values in columns.items()} | {"labels": labels})
+    return rows
 
 
 def solver(processor, **fields):
@@ -158,7 +160,8 @@ def adapted(model, batch):
 @pytest.mark.parametrize("name", MODELS)
 def test_a_step_of_each_model(name):
     model, batch = MODELS[name]()
-    model, batch = model.to(META).train(), moved(batch)
+    model = model.to(META).train()
+    batch = moved(batch)
 
     def compute_loss():
         output = model(**batch)
@@ -197,55 +200,55 @@ NOT_OF_SOLVERS = [lambda: TeacherValues(name="values")]
 
 
 def test_no_objective_is_left_out():
-    kinds = {type(make()) for make in [*OBJECTIVES, *NOT_OF_SOLVERS]}
-    assert kinds == {getattr(objectives, name) for name in objectives.__all__} - ABSTRACT
+    classes = {type(make()) for make in [*OBJECTIVES, *NOT_OF_SOLVERS]}
+    assert classes == {getattr(objectives, name) for name in objectives.__all__} - ABSTRACT
 
 
-@pytest.mark.parametrize("kind", ["solver", "judged candidates", "masked language model"])
-def test_a_step_of_all_objectives(kind, tmp_path):
+def take_step_of(trainer, student, teacher):
+    """Move both models to the device, and take a step on the first batch of a trainer."""
+    batch = moved(next(iter(trainer.get_train_dataloader())))
+    trainer.projections.attach(student)
+    student.to(META).train()
+    teacher.to(META)
+    trainer.current_gradient_accumulation_steps = 2
+    with OnMeta():
+        totals = 2 * trainer._stack_num_items(batch)
+    take_step(student, lambda: trainer.compute_loss(student, batch, num_items_in_batch=totals))
+
+
+@pytest.mark.parametrize("name", ["solver", "judged candidates", "masked language model"])
+def test_a_step_of_all_objectives(name, tmp_path):
     processor = tiny_processor()
-    if kind == "solver":
-        student, teacher = solver(processor), solver(processor, layers=4, hidden_size=24)
-        rows = {"train_dataset": tiny_rows(4), "processing_class": processor}
-    elif kind == "judged candidates":
+    rows = {"train_dataset": tiny_rows(4), "processing_class": processor}
+    makes = list(OBJECTIVES)
+    if name == "solver":
+        student = solver(processor)
+        teacher = solver(processor, layers=4, hidden_size=24)
+    elif name == "judged candidates":
         student = tiny_athena_solver(processor, dropout=0.1)
         teacher = tiny_athena_solver(processor, layers=4, hidden_size=24)
-        rows = {"train_dataset": tiny_rows(4), "processing_class": processor}
-    else:
-        student, teacher = tiny_masked_lm(), tiny_masked_lm(num_hidden_layers=4, hidden_size=24)
-        features = [{"input_ids": [6] * 5, "attention_mask": [1] * 5, "labels": [-100, 6, 7, -100, 8]}] * 4
-        rows = {"train_dataset": features}
-    makes = [*OBJECTIVES, *(NOT_OF_SOLVERS if kind == "masked language model" else [])]
-    if kind == "judged candidates":
         makes.remove(decoupled)
+    else:
+        student = tiny_masked_lm()
+        teacher = tiny_masked_lm(num_hidden_layers=4, hidden_size=24)
+        features = {"input_ids": [6] * 5, "attention_mask": [1] * 5, "labels": [-100, 6, 7, -100, 8]}
+        rows = {"train_dataset": [features] * 4}
+        makes += NOT_OF_SOLVERS
     for model in (student, teacher):
         model.set_attn_implementation("eager")
-    # Attention is compared head by head, but for those that are closed.
+    # Attention is compared head by head, except closed ones.
     HeadGates(student).close({0: [1]})
     args = DistillationConfig(str(tmp_path), use_cpu=True, report_to="none")
     trainer = DistillationTrainer(student, teacher, args, objectives=[make() for make in makes], **rows)
-    batch = moved(next(iter(trainer.get_train_dataloader())))
-    trainer.projections.attach(student)
-    student.to(META).train()
-    teacher.to(META)
-    trainer.current_gradient_accumulation_steps = 2
-    with OnMeta():
-        totals = 2 * trainer._stack_num_items(batch)
-    take_step(student, lambda: trainer.compute_loss(student, batch, num_items_in_batch=totals))
+    take_step_of(trainer, student, teacher)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_step_of_both_stacks(kind, tmp_path):
-    student, teacher = tiny_seq2seq(kind, dropout=0.1), tiny_seq2seq(kind, 24, 4, seed=1)
-    args = Seq2SeqDistillationConfig(str(tmp_path), use_cpu=True, report_to="none", hidden_loss="mse+cka+minilm+fsp")
-    args.layer_mapping = "uniform"
+@pytest.mark.parametrize("name", ["bart", "m2m_100", "t5"])
+def test_a_step_of_both_stacks(name, tmp_path):
+    student = tiny_seq2seq(name, dropout=0.1)
+    teacher = tiny_seq2seq(name, 24, 4, seed=1)
+    options = {"hidden_loss": "mse+cka+minilm+fsp", "layer_mapping": "uniform"}
+    args = Seq2SeqDistillationConfig(str(tmp_path), use_cpu=True, report_to="none", **options)
     rows = {"train_dataset": tiny_pairs(4), "processing_class": tiny_tokenizer()}
     trainer = Seq2SeqDistillationTrainer(student, teacher_model=teacher, args=args, **rows)
-    batch = moved(next(iter(trainer.get_train_dataloader())))
-    trainer.projections.attach(student)
-    student.to(META).train()
-    teacher.to(META)
-    trainer.current_gradient_accumulation_steps = 2
-    with OnMeta():
-        totals = 2 * trainer._stack_num_items(batch)
-    take_step(student, lambda: trainer.compute_loss(student, batch, num_items_in_batch=totals))
+    take_step_of(trainer, student, teacher)

@@ -34,10 +34,11 @@ def blocks(page: Path) -> list[tuple[str, str]]:
     return re.findall(r"^```(\w+)\n(.*?)^```", TEXTS[page], re.DOTALL | re.MULTILINE)
 
 
-BLOCKS = [block for page in PAGES[:2] for block in blocks(page)]
+BLOCKS = blocks(PAGES[0]) + blocks(PAGES[1])
 CLASSIFIER = "textattack/bert-base-uncased-SST-2"
 PYTHON = [code for language, code in BLOCKS if language == "python"]
-COMMANDS = [line for language, code in BLOCKS if language == "bash" for line in code.splitlines() if line.strip()]
+COMMANDS = "\n".join(code for language, code in BLOCKS if language == "bash").split("\n")
+COMMANDS = [line for line in COMMANDS if line.strip()]
 
 # Commands of README, and what they print.
 SHOWN = dict(
@@ -76,9 +77,9 @@ def workspace(tmp_path_factory) -> Path:
         (folder / name).symlink_to(ROOT / name)
     processor = tiny_processor(max_length=64, language="en")
     for name, layers in [("teacher", 6), ("student", 3)]:
-        solver = tiny_solver(processor, layers=layers)
-        for part in (solver, processor):
-            part.save_pretrained(folder / "hf_mwp_quickstart" / name)
+        target = folder / "hf_mwp_quickstart" / name
+        tiny_solver(processor, layers=layers).save_pretrained(target)
+        processor.save_pretrained(target)
     tiny_solver(processor, layers=6).encoder.save_pretrained(folder / "tiny_encoder")
     processor.tokenizer.save_pretrained(folder / "tiny_encoder")
     classifier = tiny_classifier(vocab_size=len(processor.tokenizer), num_hidden_layers=6)
@@ -86,14 +87,17 @@ def workspace(tmp_path_factory) -> Path:
     processor.tokenizer.save_pretrained(folder / CLASSIFIER)
     with gzip.open(ROOT / "examples" / "data" / "mawps" / "mawps.jsonl.gz", "rt", encoding="utf-8") as file:
         rows = [json.loads(next(file)) for _ in range(60)]
-    few = [{"id": row["iIndex"], "text": row["sQuestion"], "answer": row["lSolutions"][0]} for row in rows]
-    (folder / "mawps.jsonl").write_text("".join(json.dumps(row) + "\n" for row in few), encoding="utf-8")
+    lines = []
+    for row in rows:
+        problem = {"id": row["iIndex"], "text": row["sQuestion"], "answer": row["lSolutions"][0]}
+        lines.append(json.dumps(problem) + "\n")
+    (folder / "mawps.jsonl").write_text("".join(lines), encoding="utf-8")
     for task, column, label in (("RTE", "label", "entailment"), ("STS-B", "score", "3.5")):
         (folder / "GLUE" / task).mkdir(parents=True)
         lines = [f"index\tsentence1\tsentence2\t{column}"]
         lines += [f"{index}\tTom has {index} apples.\tTom has fruit.\t{label}" for index in range(10)]
-        for part in ("train", "dev"):
-            (folder / "GLUE" / task / f"{part}.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        for split in ("train", "dev"):
+            (folder / "GLUE" / task / f"{split}.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     return folder
 
 
@@ -104,21 +108,19 @@ def inside(workspace, monkeypatch):
 
 def pipes(command: str) -> list[list[str]]:
     """Words of the commands of a line, comments left out."""
-    parts: list[list[str]] = [[]]
+    commands: list[list[str]] = [[]]
     for word in shlex.split(command, comments=True):
         if word == "|":
-            parts.append([])
+            commands.append([])
         else:
-            parts[-1].append(word)
-    return parts
+            commands[-1].append(word)
+    return commands
 
 
 def smaller(arguments: list[str]) -> list[str]:
     """The flags that make a command of the README quick; recipes and tables are only planned here."""
-    planned = "reproduce" in arguments[0] or any(
-        re.search("comp(act|ress)_|pruning_|stark_|distill_(translation|math)", argument) for argument in arguments
-    )
-    if planned:
+    recipes = re.compile("reproduce|comp(act|ress)_|pruning_|stark_|distill_(translation|math)")
+    if any(recipes.search(argument) for argument in arguments):
         flags = [] if {"--dry_run", "--list"} & set(arguments) else ["--dry_run"]
         # Its own encoder comes with the demo's packages, which the tests do without.
         return [*flags, "--encoder", "tiny_encoder"] if "examples/compress_asdiv.yaml" in arguments else flags
@@ -126,13 +128,16 @@ def smaller(arguments: list[str]) -> list[str]:
 
 
 def execute(words: list[str], given: str, monkeypatch, capsys) -> str:
-    """Runs one command and returns what it prints."""
-    program, arguments = words[0], words[1:]
+    """Runs one command, with text on its standard input, and returns what it prints."""
+    program = words[0]
+    arguments = words[1:]
     if program in ("hf-mwp", "python"):
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(given.encode())))
-        words = [*arguments, *smaller(arguments)]
-        is_script = program == "python"
-        status = load_script(Path(words[0]).relative_to("examples")).main(words[1:]) if is_script else main(words)
+        quick = [*arguments, *smaller(arguments)]
+        if program == "python":
+            status = load_script(Path(quick[0]).relative_to("examples")).main(quick[1:])
+        else:
+            status = main(quick)
         printed = capsys.readouterr()
         assert status == 0, printed.err
         return printed.out
@@ -152,24 +157,30 @@ def execute(words: list[str], given: str, monkeypatch, capsys) -> str:
     raise AssertionError(f"README shows {program!r}, which this test does not know how to check")
 
 
+def code_lines(code: str) -> set[str]:
+    """The lines of a block without their comments."""
+    lines = set()
+    for line in code.splitlines():
+        if not line.startswith("#"):
+            lines.add(re.split("  +#", line)[0].rstrip())
+    return lines
+
+
 def test_the_chinese_page_shows_what_the_english_one_does():
-    def without_comments(language, code):
-        return language, [
-            line.split("  #")[0].split("   #")[0].rstrip() for line in code.splitlines() if line[:1] != "#"
-        ]
-
-    english = [without_comments(*block) for block in blocks(PAGES[0])]
-    for block in blocks(PAGES[2]):
-        language, lines = without_comments(*block)
-        assert any(language == other and set(lines) <= set(shown) for other, shown in english), lines
+    english = [(language, code_lines(code)) for language, code in blocks(PAGES[0])]
+    for language, code in blocks(PAGES[2]):
+        lines = code_lines(code)
+        assert any(language == name and lines <= shown for name, shown in english), lines
 
 
-def test_readme_has_snippets():
-    assert len(PYTHON) >= 3
-    assert len(COMMANDS) >= 8 and len(SHOWN) == 2
+@pytest.mark.parametrize("command", SHOWN)
+def test_commands_print_what_the_page_says(command, inside, monkeypatch, capsys):
+    [words] = pipes(command)
+    assert execute(words, "", monkeypatch, capsys).strip() == SHOWN[command].strip()
 
 
 # One test for the commands: a later one needs what an earlier one wrote.
+@pytest.mark.slow
 def test_commands(inside, monkeypatch, capsys):
     with keep_loaded():
         for command in COMMANDS:
@@ -178,18 +189,18 @@ def test_commands(inside, monkeypatch, capsys):
                 printed = execute(words, printed, monkeypatch, capsys)
             if "hf-mwp solve" in command:
                 assert printed.strip(), command
-            if command in SHOWN:
-                assert printed.strip() == SHOWN[command].strip()
 
 
 # As for the commands, later snippets may use names of earlier ones.
 def test_python(inside):
+    assert len(PYTHON) >= 3 and len(COMMANDS) >= 8 and len(SHOWN) == 2
     names: dict = {"__name__": "__main__"}
     for number, code in enumerate(PYTHON, start=1):
         exec(compile(code, f"README.md, Python snippet {number}", "exec"), names)
     assert names["tree"].evaluate() == 12
     assert AutoModelForSequenceClassification.from_pretrained("runs/classifier").config.num_hidden_layers == 3
-    before, after = names["model"].config, names["smaller"].config
+    before = names["model"].config
+    after = names["smaller"].config
     assert sum(after.heads_per_layer) == -(-7 * before.num_hidden_layers * before.num_attention_heads // 10)
 
 

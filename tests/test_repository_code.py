@@ -2,6 +2,7 @@
 
 import ast
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -47,17 +48,19 @@ def marker(tmp_path, monkeypatch):
     return tmp_path / "the-code-was-run"
 
 
+def add_code(folder, marker, name, fields):
+    """Add code to a folder, and fields to one of its files that name the code."""
+    (folder / "own.py").write_text(CODE.format(marker=str(marker)))
+    content = json.loads((folder / name).read_text())
+    (folder / name).write_text(json.dumps(content | fields))
+
+
 @pytest.fixture
 def model_folder(encoder, marker, tmp_path):
     """A BERT whose folder says that it needs its own classes."""
-    folder = tmp_path / "model"
-    folder.mkdir()
-    for path in encoder.iterdir():
-        (folder / path.name).write_bytes(path.read_bytes())
-    (folder / "own.py").write_text(CODE.format(marker=str(marker)))
-    config = json.loads((folder / "config.json").read_text())
-    config |= {"model_type": "own", "auto_map": {"AutoConfig": "own.OwnConfig", "AutoModel": "own.OwnModel"}}
-    (folder / "config.json").write_text(json.dumps(config))
+    folder = shutil.copytree(encoder, tmp_path / "model")
+    auto_map = {"AutoConfig": "own.OwnConfig", "AutoModel": "own.OwnModel"}
+    add_code(folder, marker, "config.json", {"model_type": "own", "auto_map": auto_map})
     return folder
 
 
@@ -66,89 +69,76 @@ def tokenizer_folder(marker, tmp_path):
     """A processor whose tokenizer says the same."""
     folder = tmp_path / "processor"
     tiny_processor().save_pretrained(folder)
-    (folder / "own.py").write_text(CODE.format(marker=str(marker)))
-    path = folder / "tokenizer_config.json"
-    fields = json.loads(path.read_text()) | {
-        "tokenizer_class": "OwnTokenizer",
-        "auto_map": {"AutoTokenizer": [None, "own.OwnTokenizer"]},
-    }
-    path.write_text(json.dumps(fields))
+    auto_map = {"AutoTokenizer": [None, "own.OwnTokenizer"]}
+    add_code(folder, marker, "tokenizer_config.json", {"tokenizer_class": "OwnTokenizer", "auto_map": auto_map})
     return folder
 
 
-def test_the_code_is_run_where_a_caller_asks_for_it(tokenizer_folder, marker):
+def test_code_of_a_tokenizer_is_run_only_on_request(tokenizer_folder, marker):
+    with pytest.raises(UsageError, match=r"Python code.*trust_remote_code=True"):
+        MwpProcessor.from_pretrained(tokenizer_folder)
+    assert not marker.exists()
     MwpProcessor.from_pretrained(tokenizer_folder, trust_remote_code=True)
     assert marker.exists()
 
 
-def test_a_processors_tokenizer(tokenizer_folder, marker):
-    with pytest.raises(UsageError, match=r"Python code.*trust_remote_code=True"):
-        MwpProcessor.from_pretrained(tokenizer_folder)
-    assert not marker.exists()
-
-
 @pytest.mark.parametrize(
-    "load",
+    ("load", "message"),
     [
-        lambda folder: load_encoder(folder, None),
-        lambda folder: load_solver(folder),
-        lambda folder: MwpSolver.from_encoder_decoder_pretrained(folder, tiny_processor()),
-        lambda folder: ParameterMixingCallback(folder),
+        (lambda folder: load_encoder(folder, None), r"Python code.*trust_remote_code=True"),
+        (load_solver, None),
+        (lambda folder: MwpSolver.from_encoder_decoder_pretrained(folder, tiny_processor()), None),
+        (ParameterMixingCallback, None),
+        (load_any, None),
     ],
-    ids=["encoder", "solver", "decoder on an encoder", "mixing"],
+    ids=["encoder", "solver", "decoder on an encoder", "mixing", "any model"],
 )
-def test_a_model(load, model_folder, marker):
-    with pytest.raises(ValueError):
+def test_code_of_a_model_is_not_run(load, message, model_folder, marker):
+    with pytest.raises(ValueError, match=message):
         load(str(model_folder))
     assert not marker.exists()
 
 
-def test_a_look_at_a_model(model_folder, marker):
-    with pytest.raises(UsageError):
-        load_any(str(model_folder))
-    assert not marker.exists()
-
-
-def test_parts_of_a_solver(model_folder, marker):
+@pytest.mark.parametrize("name", ["encoder_config", "decoder_config"])
+def test_code_of_a_model_in_a_solver_is_not_run(name, model_folder, marker):
     """A type that Transformers has a configuration for, and no `AutoModel`, may name code for the model."""
-    own = {"auto_map": {"AutoModel": f"{model_folder}--own.OwnModel"}, "hidden_size": 312, "encoder_hidden_size": 312}
-    for name in ("encoder_config", "decoder_config"):
-        with pytest.raises(ValueError):
-            MwpSolver(MwpSolverConfig(**{name: {"model_type": "align_text_model", **own}}))
+    sizes = {"hidden_size": 312, "encoder_hidden_size": 312}
+    fields = {"model_type": "align_text_model", "auto_map": {"AutoModel": f"{model_folder}--own.OwnModel"}}
+    with pytest.raises(ValueError):
+        MwpSolver(MwpSolverConfig(**{name: fields | sizes}))
     assert not marker.exists()
 
 
-@pytest.mark.parametrize("command", ["heads", "solve", "train", "mix"])
-def test_commands_name_the_folder_and_no_option_that_they_lack(
-    command, model_folder, marker, problems, solver_folder, tmp_path, capsys
-):
-    options = {
-        "heads": ["--model", str(model_folder), "--dataset", str(problems)],
-        "solve": ["--model", str(model_folder), "1 and 2"],
-        "train": ["--encoder", str(model_folder), "--dataset", str(problems), "--output_dir", str(tmp_path / "out")],
-        "mix": [f"--pretrained={model_folder}", f"--distilled={solver_folder}", f"--output_dir={tmp_path / 'out'}"],
-    }
-    assert main([command, *options[command]]) == 1
+@pytest.mark.parametrize(
+    "command",
+    [
+        "heads --model={model} --dataset={problems}",
+        "solve --model={model} 1",
+        "train --encoder={model} --dataset={problems} --output_dir={output}",
+        "mix --pretrained={model} --distilled={solver} --output_dir={output}",
+    ],
+)
+def test_commands_name_the_folder(command, model_folder, marker, problems, solver_folder, tmp_path, capsys):
+    paths = {"model": model_folder, "problems": problems, "solver": solver_folder, "output": tmp_path / "out"}
+    assert main(command.format(**paths).split()) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert str(model_folder) in line
     assert not marker.exists()
 
 
-def test_the_error_says_how_to_run_the_code(model_folder):
-    with pytest.raises(UsageError, match=r"Python code.*trust_remote_code=True"):
-        load_encoder(str(model_folder), None)
-
-
 @pytest.mark.parametrize("folder", ["hf_mwp", "examples"])
 def test_every_call_of_an_auto_class_decides(folder):
-    """Where nothing is said, Transformers asks on standard input, and takes a line of a pipe for the answer."""
+    """Without `trust_remote_code`, Transformers asks on standard input, and takes a line of a pipe for the answer."""
     undecided = []
     for path in sorted((ROOT / folder).rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        text = path.read_text(encoding="utf-8")
+        if "from_pretrained" not in text and "from_config" not in text:
+            continue
+        for node in ast.walk(ast.parse(text)):
             if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
                 continue
-            auto = ast.unparse(node.func.value).lower().startswith("auto")
-            decided = any(keyword.arg == "trust_remote_code" for keyword in node.keywords)
-            if auto and node.func.attr in ("from_pretrained", "from_config") and not decided:
+            is_auto = ast.unparse(node.func.value).lower().startswith("auto")
+            is_decided = any(keyword.arg == "trust_remote_code" for keyword in node.keywords)
+            if is_auto and node.func.attr in ("from_pretrained", "from_config") and not is_decided:
                 undecided.append(f"{path.relative_to(ROOT)}:{node.lineno}")
-    assert not undecided, f"pass `trust_remote_code`: {', '.join(undecided)}"
+    assert not undecided

@@ -70,7 +70,8 @@ def tiny_dataset(count: int = 24, seed: int = 0):
 
 def tiny_tokenizer() -> PreTrainedTokenizerFast:
     """A BERT-like tokenizer for the characters of the templates."""
-    characters = sorted({character for text, _ in TEMPLATES for character in text if character not in "{}abc"})
+    text = "".join(template for template, _ in TEMPLATES)
+    characters = sorted(set(text) - set("{}abc"))
     tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *characters]
     tokenizer = Tokenizer(models.WordPiece({token: i for i, token in enumerate(tokens)}, unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer(handle_chinese_chars=True)
@@ -78,10 +79,9 @@ def tiny_tokenizer() -> PreTrainedTokenizerFast:
     tokenizer.post_processor = processors.TemplateProcessing(
         single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
     )
-    names = {
-        name: f"[{name[:-6].upper()}]" for name in ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
-    }
-    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **names)
+    names = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
+    special_tokens = dict(zip(names, tokens[:5], strict=True))
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **special_tokens)
 
 
 def tiny_processor(**kwargs) -> MwpProcessor:
@@ -171,5 +171,7 @@ def tiny_athena_solver(
 
 def rebuilt(masked: MaskedText) -> str:
     """The text whose numbers are masked."""
-    mentions = [*(mention.text for mention in masked.mentions), ""]
-    return "".join(part for pair in zip(masked.segments, mentions, strict=True) for part in pair)
+    text = masked.segments[0]
+    for mention, segment in zip(masked.mentions, masked.segments[1:], strict=True):
+        text += mention.text + segment
+    return text

@@ -43,9 +43,10 @@ def tiny_seq2seq(kind="bart", width=16, encoder_layers=2, decoder_layers=2, seed
 
 def tiny_pairs(count=8, seed=0):
     """Encoded rows, from texts to their ends."""
-    tokenizer, rows = tiny_tokenizer(), []
-    for row in tiny_rows(count, seed):
+    tokenizer = tiny_tokenizer()
+    rows = []
+    for index, row in enumerate(tiny_rows(count, seed), start=1):
+        encoded = tokenizer(row["text"], return_token_type_ids=False)
         labels = tokenizer(row["text"][-7:])["input_ids"][1:]
-        rows.append({**{name: tokenizer(row["text"])[name] for name in ("input_ids", "attention_mask")}})
-        rows[-1]["labels"] = labels[len(rows) % 3 :]
+        rows.append({**encoded, "labels": labels[index % 3 :]})
     return rows

@@ -7,15 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from hf_mwp.commands.main import COMMANDS, main
+from hf_mwp.commands.main import COMMANDS, command_module, main
 from hf_mwp.commands.tasks.math_word_problems import keep_loaded
+from tests.test_readme import COMMANDS as README_COMMANDS
 from tests.test_readme import SMALLER, execute, pipes, workspace  # noqa: F401 (a fixture)
 from tests.tiny import tiny_rows, tiny_tokenizer
 from tests.tiny_seq2seq import tiny_seq2seq
 
 
 PAGES = Path(__file__).parents[2] / "docs" / "pages"
-GUIDES = sorted((PAGES / "guides").glob("*.md"))
+GUIDES = {page.stem: page.read_text("utf-8") for page in sorted((PAGES / "guides").glob("*.md"))}
 QUICKER = {
     r"num_train_epochs=\d+": "max_steps=2",
     "sentence-transformers/all-MiniLM-L6-v2": "tiny_encoder",
@@ -23,8 +24,17 @@ QUICKER = {
 }
 
 
-def blocks(page: Path) -> list[tuple[str, str]]:
-    return re.findall(r"^```(\w+)\n(.*?)^```", page.read_text("utf-8"), re.DOTALL | re.MULTILINE)
+def blocks(name: str) -> list[tuple[str, str]]:
+    """Languages and texts of the fenced blocks of a guide."""
+    return re.findall(r"^```(\w+)\n(.*?)^```", GUIDES[name], re.DOTALL | re.MULTILINE)
+
+
+def commands_of(name: str) -> list[str]:
+    commands = []
+    for language, text in blocks(name):
+        if language == "bash":
+            commands += text.splitlines()
+    return commands
 
 
 def quicker(text: str) -> str:
@@ -45,56 +55,61 @@ def inside(workspace, monkeypatch):  # noqa: F811
 
 def test_every_guide_shows_something():
     assert len(GUIDES) == 11
-    assert all(
-        {"python", "bash"} & {language for language, _ in blocks(page)} for page in GUIDES if page.stem != "choose"
-    )
-    assert sum(language == "text" for page in GUIDES for language, _ in blocks(page)) >= 10
+    num_outputs = 0
+    for name in GUIDES:
+        languages = [language for language, _ in blocks(name)]
+        assert name == "choose" or "python" in languages or "bash" in languages
+        num_outputs += languages.count("text")
+    assert num_outputs >= 10
 
 
-@pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.stem)
-def test_snippets_run_and_print_what_the_page_says(page, inside, capsys):
+@pytest.mark.parametrize("name", GUIDES)
+def test_snippets_run_and_print_what_the_page_says(name, inside, capsys):
     names: dict = {"__name__": "__main__"}
     printed = ""
-    for number, (language, text) in enumerate(blocks(page), 1):
+    for number, (language, text) in enumerate(blocks(name), 1):
         if language == "python":
             capsys.readouterr()
-            exec(compile(quicker(text), f"{page.name}, block {number}", "exec"), names)
+            exec(compile(quicker(text), f"{name}, block {number}", "exec"), names)
             printed = capsys.readouterr().out
         elif language == "text":
             # A trainer's log stands before it.
             assert printed.splitlines()[-len(text.splitlines()) :] == text.splitlines()
 
 
-@pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.stem)
-def test_commands_run(page, inside, monkeypatch, capsys):
-    lines = [line for language, text in blocks(page) if language == "bash" for line in text.splitlines()]
-    # The guide on deployment exports graphs, and the page of the one command that does not end.
-    skipped = [line for line in lines if line.startswith(("pip ", "accelerate ", "hf-mwp app ")) or "onnx" in line]
-    for name in ("card", "publish"):
-        monkeypatch.setitem(SMALLER, name, [])
+def all_commands() -> list[list[str]]:
+    """The words of each `hf-mwp` command of the guides and of the README pages."""
+    lines = list(README_COMMANDS)
+    for name in GUIDES:
+        lines += commands_of(name)
+    commands = []
+    for line in lines:
+        commands += [words[1:] for words in pipes(line) if words[0] == "hf-mwp" and words[1] in COMMANDS]
+    return commands
+
+
+@pytest.mark.parametrize("words", all_commands(), ids=" ".join)
+def test_shown_command_is_parsed(words, inside, monkeypatch):
+    calls = []
+    monkeypatch.setattr(command_module(words[0]), "run", lambda *args: calls.append(args) or 0)
+    assert main(words) == 0
+    assert len(calls) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", GUIDES)
+def test_commands_run(name, inside, monkeypatch, capsys):
+    for command in ("card", "publish"):
+        monkeypatch.setitem(SMALLER, command, [])
+    commands = commands_of(name)
     # Two guides may write into the same folder.
-    for folder in re.findall(r"--output_dir (runs/\S+)", "\n".join(lines)):
+    for folder in re.findall(r"--output_dir (runs/\S+)", "\n".join(commands)):
         shutil.rmtree(folder, ignore_errors=True)
     with keep_loaded():
-        for command in lines:
+        for command in commands:
+            # The guide on deployment exports graphs, and the page of the one command that does not end.
+            if command.startswith(("pip ", "accelerate ", "hf-mwp app ")) or "onnx" in command:
+                continue
             printed = ""
-            for words in pipes(quicker(command)) if command not in skipped else []:
+            for words in pipes(quicker(command)):
                 printed = execute(words, printed, monkeypatch, capsys)
-
-
-def test_commands_and_options_exist(capsys):
-    """Those that are not run, too, and those named in the text."""
-    text = "".join(page.read_text("utf-8") for page in GUIDES if page.stem != "choose")
-    commands = set(re.findall(r"hf-mwp ([a-z-]+)", text))
-    assert commands <= {*COMMANDS}
-    known = ""
-    for command in COMMANDS:
-        with pytest.raises(SystemExit):
-            main([command, "--help", "all"])
-        known += capsys.readouterr().out
-    options = set(re.findall(r"(?<![\w-])--([a-z]\w+)", text)) - {
-        "deps",
-        "config_file",
-        "cpu",
-    }  # of pip and accelerate
-    assert not {option for option in options if f"--{option}" not in known}

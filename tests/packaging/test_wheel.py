@@ -36,17 +36,8 @@ def wheel(tmp_path_factory):
             target = source / name
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes((ROOT / name).read_bytes())
-    command = [
-        sys.executable,
-        "-m",
-        "build",
-        "--wheel",
-        "--no-isolation",
-        "--outdir",
-        str(source / "dist"),
-        str(source),
-    ]
-    result = subprocess.run(command, capture_output=True, text=True)
+    options = ["--wheel", "--no-isolation", "--outdir", str(source / "dist"), str(source)]
+    result = subprocess.run([sys.executable, "-m", "build", *options], capture_output=True, text=True)
     assert result.returncode == 0, result.stdout[-2000:] + result.stderr[-2000:]
     (path,) = (source / "dist").iterdir()
     return path
@@ -79,7 +70,7 @@ def run(environment, *command):
     return subprocess.run([program, *command[1:]], capture_output=True, text=True, cwd=environment, env=clean)
 
 
-def test_it_solves_with_two_packages(environment):
+def test_solver_needs_two_packages(environment):
     code = f"""
 from hf_mwp.runtime import load_solver
 import sys
@@ -92,14 +83,15 @@ print(sorted(set(sys.modules) & {{"torch", "transformers", "datasets", "yaml"}})
 
 def test_commands_are_listed_and_name_the_package_they_lack(environment):
     result = run(environment, "hf-mwp", "--help")
-    assert all(f"\n  {name} " in result.stdout for name in COMMANDS), result.stderr
+    for name in COMMANDS:
+        assert f"\n  {name} " in result.stdout, result.stderr
     assert run(environment, "hf-mwp", "--version").stdout == f"hf-mwp {__version__}\n"
     result = run(environment, "hf-mwp", "solve", TEXT)
     assert result.returncode == 1
     assert re.fullmatch(r"hf-mwp: .*needs the package (rich|yaml).*pip install.*\n", result.stderr)
 
 
-def test_the_command_solves_with_the_extra_for_the_runtime(environment):
+def test_command_solves_with_the_extra_for_the_runtime(environment):
     link(environment, OF_COMMANDS)
     result = run(environment, "hf-mwp", "solve", "--model", str(SOLVER), "--json", TEXT)
     assert '"equation": "4+2"' in result.stdout, result.stderr
@@ -107,25 +99,19 @@ def test_the_command_solves_with_the_extra_for_the_runtime(environment):
     assert result.returncode == 1 and "needs the package" in result.stderr and "Traceback" not in result.stderr
 
 
-def test_metadata(wheel):
+def test_metadata_and_files(wheel):
     with zipfile.ZipFile(wheel) as files:
         names = files.namelist()
         (path,) = (name for name in names if name.endswith(".dist-info/METADATA"))
         metadata = Parser().parsestr(files.read(path).decode())
         entry_points = files.read(path.replace("METADATA", "entry_points.txt")).decode()
-    assert (metadata["Name"], metadata["Version"]) == ("hf-mwp", __version__)
+    assert metadata["Name"] == "hf-mwp" and metadata["Version"] == __version__
     assert metadata["License-Expression"] == "Apache-2.0" and metadata["Requires-Python"] == ">=3.11"
     assert "hf-mwp = hf_mwp.commands.main:main" in entry_points
     assert {"cli", "runtime", "onnx", "docs", "dev", "demo", "ltp", "seq2seq"} <= {*metadata.get_all("Provides-Extra")}
-    known = "Programming Language :: Python :: 3.11"
-    assert known in metadata.get_all("Classifier")
-    needed = metadata.get_all("Requires-Dist")
-    assert {re.split(r"[>=<;\[ ]", each)[0] for each in needed if "extra" not in each} >= {"torch", "transformers"}
-    assert all(", https://" in url for url in metadata.get_all("Project-URL"))
+    assert any(line.startswith("torch") for line in metadata.get_all("Requires-Dist"))
+    assert "# hf_mwp" in str(metadata)
     # Code and the files that it reads; no data, whose licences differ, and no models.
     assert {name.split("/")[0] for name in names} == {"hf_mwp", path.split("/")[0]}
-    assert (
-        "hf_mwp/commands/web_app/page.html" in names
-        and "hf_mwp/runtime/plausibility/general/zh/plausibility.json" in names
-    )
-    assert metadata.get_payload().startswith("# hf_mwp") or "# hf_mwp" in str(metadata)
+    assert "hf_mwp/commands/web_app/page.html" in names
+    assert "hf_mwp/runtime/plausibility/general/zh/plausibility.json" in names

@@ -15,7 +15,6 @@ from hf_mwp.utils.checkpoints import (
     ("checkpoints", "expected"),
     [
         ({}, None),
-        ({"checkpoint-5": "{}"}, "checkpoint-5"),
         ({"checkpoint-9": "{}", "checkpoint-10": "{}"}, "checkpoint-10"),
         ({"checkpoint-9": "{}", "checkpoint-10": None}, "checkpoint-9"),
         ({"checkpoint-9": "{}", "checkpoint-10": '{"epoch": 1.'}, "checkpoint-9"),
@@ -23,26 +22,30 @@ from hf_mwp.utils.checkpoints import (
         ({"checkpoint-3": None}, None),
     ],
 )
-def test_the_newest_complete_checkpoint(tmp_path, checkpoints, expected):
+def test_newest_complete_checkpoint(checkpoints, expected, tmp_path):
     for name, state in checkpoints.items():
         (tmp_path / name).mkdir()
         if state is not None:
             (tmp_path / name / "trainer_state.json").write_text(state)
     assert last_complete_checkpoint(tmp_path) == (None if expected is None else str(tmp_path / expected))
+    assert last_complete_checkpoint(tmp_path / "missing") is None
 
 
-def test_a_checkpoint_whose_files_are_cut_off_is_not_complete(tmp_path):
+@pytest.mark.parametrize("name", ["model.safetensors", "optimizer.pt", "rng_state.pth"])
+def test_checkpoint_with_a_truncated_file_is_not_complete(name, tmp_path):
     (tmp_path / "trainer_state.json").write_text("{}")
     save_file({"a": torch.zeros(3)}, tmp_path / "model.safetensors")
-    for name in ("optimizer.pt", "rng_state.pth"):
-        torch.save({"a": torch.zeros(3)}, tmp_path / name)
+    torch.save({"a": torch.zeros(3)}, tmp_path / "optimizer.pt")
+    torch.save({"a": torch.zeros(3)}, tmp_path / "rng_state.pth")
     assert is_complete(tmp_path)
-    for name in ("model.safetensors", "optimizer.pt", "rng_state.pth"):
-        whole = (tmp_path / name).read_bytes()
-        for part in (b"", whole[:4], whole[:-1]):
-            (tmp_path / name).write_bytes(part)
-            assert not is_complete(tmp_path)
-        (tmp_path / name).write_bytes(whole)
+    content = (tmp_path / name).read_bytes()
+    for truncated in (b"", content[:4], content[:-1]):
+        (tmp_path / name).write_bytes(truncated)
+        assert not is_complete(tmp_path)
+
+
+def test_invalidated_checkpoint_is_not_complete(tmp_path):
+    (tmp_path / "trainer_state.json").write_text("{}")
     assert is_complete(tmp_path)
     invalidate_checkpoint(tmp_path)
     assert not is_complete(tmp_path)
@@ -55,7 +58,7 @@ def test_a_checkpoint_whose_files_are_cut_off_is_not_complete(tmp_path):
         (None, [], True),
         (None, ["rng_state.pth"], True),
         (None, ["rng_state_0.pth", "rng_state_1.pth"], True),
-        # A plain `Trainer` does not tell the number of processes.
+        # A plain `Trainer` does not announce the number of processes.
         (None, ["rng_state_1.pth"], False),
         (None, ["rng_state_0.pth", "rng_state_2.pth"], False),
         ([0, 1], ["rng_state_0.pth", "rng_state_1.pth"], True),
@@ -66,23 +69,16 @@ def test_a_checkpoint_whose_files_are_cut_off_is_not_complete(tmp_path):
         ([2, 3], ["rng_state_3.pth"], False),
     ],
 )
-def test_a_checkpoint_that_lacks_the_random_state_of_a_process_is_not_complete(announced, files, expected, tmp_path):
-    checkpoint = tmp_path / "checkpoint-5"
-    checkpoint.mkdir()
+def test_checkpoint_needs_the_random_state_of_each_process(announced, files, expected, tmp_path):
     if announced is not None:
-        announce_files(checkpoint, announced)
-    (checkpoint / "trainer_state.json").write_text("{}")
+        announce_files(tmp_path, announced)
+    (tmp_path / "trainer_state.json").write_text("{}")
     for name in files:
-        torch.save({"a": torch.zeros(3)}, checkpoint / name)
-    assert is_complete(checkpoint) is expected
-    assert last_complete_checkpoint(tmp_path) == (str(checkpoint) if expected else None)
+        torch.save({"a": torch.zeros(3)}, tmp_path / name)
+    assert is_complete(tmp_path) is expected
 
 
-def test_a_folder_that_does_not_exist_has_none(tmp_path):
-    assert last_complete_checkpoint(tmp_path / "missing") is None
-
-
-def test_all_checkpoints_are_removed_and_nothing_else(tmp_path):
+def test_only_checkpoints_are_removed(tmp_path):
     for name in ("checkpoint-5", "checkpoint-10", "checkpoint-old", "other"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "model.safetensors").touch()
@@ -92,14 +88,14 @@ def test_all_checkpoints_are_removed_and_nothing_else(tmp_path):
     remove_checkpoints(tmp_path / "missing")
 
 
-def test_of_a_linked_checkpoint_the_link_alone_is_removed(tmp_path):
-    kept = tmp_path / "disk" / "checkpoint-5"
-    kept.mkdir(parents=True)
-    (kept / "trainer_state.json").write_text("{}")
+def test_only_the_link_to_a_checkpoint_is_removed(tmp_path):
+    linked = tmp_path / "disk" / "checkpoint-5"
+    linked.mkdir(parents=True)
+    (linked / "trainer_state.json").write_text("{}")
     run = tmp_path / "run"
     run.mkdir()
-    (run / "checkpoint-5").symlink_to(kept)
+    (run / "checkpoint-5").symlink_to(linked)
     (run / "checkpoint-6").symlink_to(tmp_path / "missing")
     assert last_complete_checkpoint(run) == str(run / "checkpoint-5")
     remove_checkpoints(run)
-    assert not any(run.iterdir()) and (kept / "trainer_state.json").is_file()
+    assert not any(run.iterdir()) and (linked / "trainer_state.json").is_file()

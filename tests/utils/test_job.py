@@ -5,55 +5,59 @@ import pytest
 from hf_mwp.utils.job import RECORD, Job, digest_of
 
 
-def test_work_is_done_once_and_told_of(tmp_path):
-    folder, calls = Job.named(tmp_path, "teacher", {"sparsity": 0.5}), []
+def test_work_is_done_once_and_recorded(tmp_path):
+    job = Job.named(tmp_path, "teacher", {"sparsity": 0.5})
+    calls = []
 
     def work():
-        calls.append(folder.path)
-        (folder.path / "metrics.json").write_text('{"accuracy": 0.5}')
+        calls.append(job.path)
+        (job.path / "metrics.json").write_text('{"accuracy": 0.5}')
 
-    assert (folder.is_done, folder.record, folder.metrics, folder.is_begun) == (False, None, {}, False)
-    assert folder.run(work, {"sparsity": 0.5}) and not folder.run(work)
-    assert calls == [folder.path] and folder.path.name == f"teacher-{folder.fingerprint[:8]}"
-    assert (folder.is_done, folder.metrics) == (True, {"accuracy": 0.5})
-    assert folder.record.keys() == {"sparsity", "depends_on", "fingerprint", "seconds"}
+    assert (job.is_done, job.record, job.metrics, job.is_begun) == (False, None, {}, False)
+    assert job.run(work, {"sparsity": 0.5})
+    assert not job.run(work)
+    assert calls == [job.path] and job.path.name == f"teacher-{job.fingerprint[:8]}"
+    assert job.is_done and job.metrics == {"accuracy": 0.5}
+    assert job.record.keys() == {"sparsity", "depends_on", "fingerprint", "seconds"}
 
 
-def test_what_depends_on_something_else_has_another_folder(tmp_path):
-    one, other = (Job.named(tmp_path, "trial", {"seed": seed, "sizes": (1, 2)}) for seed in (1, 2))
-    assert one.path != other.path and digest_of({"a": 1, "b": 2}) == digest_of({"b": 2, "a": 1})
-    one.run(lambda: None)
-    # Under the name of another one it is not done.
-    one.path.rename(other.path)
-    assert not other.is_done
+def test_other_inputs_have_another_folder(tmp_path):
+    first = Job.named(tmp_path, "trial", {"seed": 1, "sizes": (1, 2)})
+    second = Job.named(tmp_path, "trial", {"seed": 2, "sizes": (1, 2)})
+    assert first.path != second.path
+    assert digest_of({"a": 1, "b": 2}) == digest_of({"b": 2, "a": 1})
+    first.run(lambda: None)
+    # Under the name of the second job it is not done.
+    first.path.rename(second.path)
+    assert not second.is_done
     with pytest.raises(ValueError, match=r"different run \(seed: 1 -> 2\)"):
-        other.check_folder()
+        second.check_folder()
     # The record of an earlier version names no inputs.
-    (other.path / RECORD).write_text(f'{{"fingerprint": "{one.fingerprint}"}}')
-    with pytest.raises(ValueError, match=f"{one.fingerprint} instead of {other.fingerprint}"):
-        other.check_folder()
+    (second.path / RECORD).write_text(f'{{"fingerprint": "{first.fingerprint}"}}')
+    with pytest.raises(ValueError, match=f"{first.fingerprint} instead of {second.fingerprint}"):
+        second.check_folder()
 
 
-def test_work_that_failed_goes_on_where_it_was(tmp_path):
-    folder = Job.named(tmp_path, "student", {"seed": 1})
+def test_failed_work_resumes_from_its_checkpoint(tmp_path):
+    job = Job.named(tmp_path, "student", {"seed": 1})
 
     def fail():
-        state = folder.path / "checkpoint-7" / "trainer_state.json"
+        state = job.path / "checkpoint-7" / "trainer_state.json"
         state.parent.mkdir()
         state.write_text("{}")
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        folder.run(fail)
-    assert not folder.is_done and folder.is_begun
-    found = []
-    assert folder.run(lambda: found.append(folder.checkpoint))
-    assert found == [os.path.join(folder.path, "checkpoint-7")]
+        job.run(fail)
+    assert not job.is_done and job.is_begun
+    checkpoints = []
+    assert job.run(lambda: checkpoints.append(job.checkpoint))
+    assert checkpoints == [os.path.join(job.path, "checkpoint-7")]
 
 
-def test_what_the_folder_keeps_of_itself_is_no_work_begun(tmp_path):
-    folder = Job.named(tmp_path, "student", {"seed": 1})
+def test_files_of_the_job_itself_are_no_begun_work(tmp_path):
+    job = Job.named(tmp_path, "student", {"seed": 1})
     with pytest.raises(ZeroDivisionError):
-        folder.run(lambda: 1 / 0)
-    assert [path.name for path in folder.path.iterdir() if path.name != "stage.lock"] == ["stage.start.json"]
-    assert not folder.is_begun
+        job.run(lambda: 1 / 0)
+    assert (job.path / "stage.start.json").is_file()
+    assert not job.is_begun

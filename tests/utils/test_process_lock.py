@@ -9,19 +9,20 @@ from hf_mwp.utils.job import process_lock
 
 def hold(path, pipe):
     with process_lock(path):
-        pipe.send("held")
+        pipe.send("locked")
         time.sleep(60)
 
 
-def test_who_waits_is_told_and_a_killed_process_leaves_it_free(tmp_path, caplog, monkeypatch):
+def test_waiting_is_logged_and_a_killed_process_releases_the_lock(tmp_path, caplog, monkeypatch):
     monkeypatch.setattr(logging.get_logger("hf_mwp"), "propagate", True)
-    path, (here, there) = tmp_path / "new" / "lock", multiprocessing.Pipe()
+    path = tmp_path / "new" / "lock"
     with process_lock(path):
         assert not caplog.messages
-    other = multiprocessing.get_context("fork").Process(target=hold, args=(path, there))
-    other.start()
-    assert here.recv() == "held"
-    threading.Timer(0.2, other.kill).start()
+    receiver, sender = multiprocessing.Pipe()
+    holder = multiprocessing.get_context("fork").Process(target=hold, args=(path, sender))
+    holder.start()
+    assert receiver.recv() == "locked"
+    threading.Timer(0.2, holder.kill).start()
     with process_lock(path):
-        assert not other.is_alive() or other.join() is None
+        holder.join()
     assert len(caplog.messages) == 1 and str(path.parent) in caplog.messages[0]

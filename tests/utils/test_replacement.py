@@ -28,33 +28,37 @@ def replace(folder):
         write(unfinished, {name: text for name, text in NEW.items() if text == "new"})
 
 
-def test_new_files_replace_old_ones_and_outdated_files_go(tmp_path):
+def assert_only(folder, files):
+    assert read(folder) == files and len(list(folder.iterdir())) == len(files)
+
+
+def test_new_files_replace_old_ones_and_outdated_files_are_deleted(tmp_path):
     write(tmp_path, OLD)
     replace(tmp_path)
-    assert read(tmp_path) == NEW and len(list(tmp_path.iterdir())) == len(NEW)
+    assert_only(tmp_path, NEW)
 
 
-def test_after_an_error_all_files_are_the_old_ones(tmp_path):
+def test_all_files_are_the_old_ones_after_an_error(tmp_path):
     write(tmp_path, OLD)
     with pytest.raises(OSError, match="No space"), replacing_files(tmp_path, lambda new: ["*"]) as unfinished:
         write(unfinished, {"config.json": "new"})
         raise OSError("No space left on device")
-    assert read(tmp_path) == OLD and len(list(tmp_path.iterdir())) == len(OLD)
+    assert_only(tmp_path, OLD)
 
 
-def killed_at(step, folder):
+def replace_in_a_killed_process(folder, step):
     """Run `replace` in a process that is killed instead of its file operation number `step`. Return its status."""
     child = os.fork()
     if child:
         return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    count = 0
+    num_operations = 0
 
     def counted(operation):
         def run(*args, **kwargs):
-            nonlocal count
-            if count == step:
+            nonlocal num_operations
+            if num_operations == step:
                 os._exit(9)
-            count += 1
+            num_operations += 1
             return operation(*args, **kwargs)
 
         return run
@@ -68,23 +72,21 @@ def killed_at(step, folder):
         os._exit(0)
 
 
-def test_a_killed_process_leaves_the_old_or_the_new_files(tmp_path):
+def test_killed_process_leaves_the_old_or_the_new_files(tmp_path):
     outcomes = set()
     for step in range(100):
         folder = tmp_path / str(step)
         write(folder, OLD)
-        status = killed_at(step, folder)
-        if not is_interrupted(folder):
-            assert read(folder) in (OLD, NEW), step
-        elif "config.json" in read(folder):
-            # Without `config.json`, no model loads: it is the first file to go and the last one to come.
+        status = replace_in_a_killed_process(folder, step)
+        # Without `config.json`, no model loads: it is the first file to be moved away and the last one to be written.
+        if not is_interrupted(folder) or "config.json" in read(folder):
             assert read(folder) in (OLD, NEW), step
         with RunFolder(folder, for_model=True):
             pass
         assert read(folder) in (OLD, NEW), step
         outcomes.add(read(folder)["config.json"])
         replace(folder)
-        assert read(folder) == NEW and len(list(folder.iterdir())) == len(NEW)
+        assert_only(folder, NEW)
         if status == 0:
             break
     assert step > 10 and outcomes == {"old", "new"}

@@ -1,4 +1,3 @@
-import re
 import shutil
 from pathlib import Path
 
@@ -10,25 +9,24 @@ from hf_mwp.utils.run_folder import RunFolder, check_output_folder, describe_con
 from hf_mwp.utils.usage_error import UsageError
 
 
-def test_two_runs_do_not_write_to_one_folder(tmp_path):
-    with (
-        RunFolder(tmp_path),
-        pytest.raises(UsageError, match=f"{tmp_path}.*Wait"),
-    ):
-        RunFolder(tmp_path, "train", {})
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def test_two_runs_cannot_write_to_one_folder(tmp_path, monkeypatch):
+    with RunFolder(tmp_path):
+        with pytest.raises(UsageError, match=f"{tmp_path}.*Wait"):
+            RunFolder(tmp_path, "train", {})
+        # Of several processes of one run, only the first one holds the lock.
+        monkeypatch.setenv("RANK", "1")
+        with RunFolder(tmp_path):
+            pass
+    monkeypatch.delenv("RANK")
     assert not list(tmp_path.iterdir())
     with RunFolder(tmp_path, "train", {}) as folder:
         folder.begin()
 
 
-def test_of_several_processes_the_first_one_holds_it(tmp_path, monkeypatch):
-    with RunFolder(tmp_path):
-        monkeypatch.setenv("RANK", "1")
-        with RunFolder(tmp_path):
-            pass
-
-
-def test_a_new_folder_to_which_nothing_was_written_is_gone(tmp_path):
+def test_new_folder_is_removed_if_it_stays_empty(tmp_path):
     with RunFolder(tmp_path / "new"):
         assert (tmp_path / "new").is_dir()
     assert not (tmp_path / "new").exists()
@@ -43,7 +41,7 @@ def test_a_new_folder_to_which_nothing_was_written_is_gone(tmp_path):
 @pytest.mark.parametrize(
     "name", ["config.json", "model.safetensors", "model-00001-of-00002.safetensors", "pytorch_model.bin"]
 )
-def test_a_model_is_not_written_over(tmp_path, name):
+def test_model_is_overwritten_only_on_request(name, tmp_path):
     (tmp_path / "run_config.yaml").touch()
     with RunFolder(tmp_path) as folder:
         folder.check_unused(overwrite=False)
@@ -53,7 +51,7 @@ def test_a_model_is_not_written_over(tmp_path, name):
         folder.check_unused(overwrite=True)
 
 
-def test_a_run_is_unfinished_until_its_metrics_are_written(tmp_path):
+def test_run_is_unfinished_until_its_metrics_are_written(tmp_path):
     with RunFolder(tmp_path, "train", {"seed": 1}) as folder:
         assert not folder.is_unfinished
         folder.begin()
@@ -62,7 +60,7 @@ def test_a_run_is_unfinished_until_its_metrics_are_written(tmp_path):
         assert not folder.is_unfinished
 
 
-def test_the_recorded_options_start_no_run_over(tmp_path):
+def test_options_that_start_a_run_are_not_recorded(tmp_path):
     values = {"seed": 1, "overwrite": True, "resume": True, "resume_from_checkpoint": "a", "hub_token": "hf_secret"}
     with RunFolder(tmp_path, "train", values) as folder:
         folder.begin()
@@ -70,59 +68,35 @@ def test_the_recorded_options_start_no_run_over(tmp_path):
 
 
 @pytest.mark.parametrize("content", ["", "- a", "a: ["])
-def test_damaged_options_are_named(content, tmp_path):
+def test_damaged_options_raise(content, tmp_path):
     (tmp_path / "run_config.yaml").write_text(content)
     with pytest.raises(UsageError, match="run_config.yaml cannot be read"):
         last_options(tmp_path)
 
 
-def test_the_record_of_another_command_stays(tmp_path):
-    folder = RunFolder(tmp_path, "train", {"seed": 1})
-    folder.begin()
-    folder.finish({})
-    before = (tmp_path / "run.json").read_text()
-    with pytest.raises(UsageError, match="`hf-mwp train`.*`hf-mwp evaluate`.*--output_dir"):
-        with RunFolder(tmp_path, "evaluate", {}) as folder:
-            folder.check_record()
-    assert (tmp_path / "run.json").read_text() == before
-    with RunFolder(tmp_path, "train", {}) as folder:
+def test_record_of_another_command_is_not_replaced(tmp_path):
+    with RunFolder(tmp_path, "train", {"seed": 1}) as folder:
+        folder.begin()
         folder.check_record()
-
-
-EXAMPLES = Path(__file__).parents[2] / "examples"
+    with RunFolder(tmp_path, "evaluate", {}) as folder:
+        with pytest.raises(UsageError, match="`hf-mwp train`.*`hf-mwp evaluate`.*--output_dir"):
+            folder.check_record()
 
 
 @pytest.mark.parametrize("path", ["file", "file/deeper/still"])
-def test_a_file_is_no_folder(path, tmp_path):
+def test_file_in_place_of_the_folder_raises(path, tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(UsageError, match=f"^{tmp_path}/file .*another output folder"):
         check_output_folder(tmp_path / path)
+    with pytest.raises(UsageError, match=f"^{tmp_path}/file .*another output folder"):
+        RunFolder(tmp_path / path, "train", {})
 
 
-def test_folders_that_are_there_or_can_be_made(tmp_path):
+def test_existing_and_new_folders_are_accepted(tmp_path):
     check_output_folder(tmp_path)
     check_output_folder(tmp_path / "new" / "deeper")
-
-
-@pytest.mark.parametrize(
-    "argv",
-    [
-        "train --encoder=a --dataset=nowhere",
-        "distill --teacher=a --dataset=nowhere",
-        "pretrain --encoder=a --corpus=nowhere",
-        "mix --pretrained=/no/where --distilled=/no/where",
-        "evaluate --model=/no/where --dataset=nowhere",
-        "pseudo-label --model=/no/where --problems=nowhere",
-        "card --model=/no/where",
-        f"run {EXAMPLES}/compact_math23k.yaml --budget=quick",
-    ],
-)
-def test_each_command_looks_before_it_works(argv, tmp_path, capsys):
-    path = tmp_path / "file"
-    path.write_text("mine")
-    assert main([*argv.split(), f"--output_dir={path}"]) == 1
-    assert re.search(f"{path} .*another output folder", capsys.readouterr().err)
-    assert path.read_text() == "mine"
+    (tmp_path / "training_texts.safetensors").touch()  # is no model
+    check_output_folder(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -131,7 +105,7 @@ def test_each_command_looks_before_it_works(argv, tmp_path, capsys):
         "pseudo-label --model={solver} --problems={problems}/test.jsonl --overwrite",
         "rerank --model={solver} --dataset={problems} --overwrite",
         "evaluate --model={solver} --dataset={problems}",
-        "evaluate --model={place} --dataset={problems}",
+        "evaluate --model={folder} --dataset={problems}",
         "heads --model={solver} --dataset={problems}",
         "mix --solvers {solver} {solver}",
         "card --model={solver}",
@@ -143,29 +117,25 @@ def test_each_command_looks_before_it_works(argv, tmp_path, capsys):
         f"run {EXAMPLES}/compact_math23k.yaml --budget=quick",
     ],
 )
-def test_the_folder_of_another_model_stays_as_it_is(argv, solver_folder, encoder, problems, tmp_path, capsys):
-    place = shutil.copytree(solver_folder, tmp_path / "model")
-    before = {path: path.read_bytes() for path in place.rglob("*")}
-    words = argv.format(solver=solver_folder, place=place, problems=problems, encoder=encoder).split()
-    assert main([*words, f"--output_dir={place}"]) == 1
-    assert str(place) in capsys.readouterr().err
-    assert {path: path.read_bytes() for path in place.rglob("*")} == before
+def test_commands_do_not_change_the_folder_of_another_model(
+    argv, solver_folder, encoder, problems, tmp_path, capsys
+):
+    folder = shutil.copytree(solver_folder, tmp_path / "model")
+    before = {path: path.read_bytes() for path in folder.rglob("*")}
+    words = argv.format(solver=solver_folder, folder=folder, problems=problems, encoder=encoder).split()
+    assert main([*words, f"--output_dir={folder}"]) == 1
+    assert str(folder) in capsys.readouterr().err
+    assert {path: path.read_bytes() for path in folder.rglob("*")} == before
 
 
-def test_records_and_texts_alone_are_no_model(tmp_path):
-    (tmp_path / "training_texts.safetensors").touch()
-    with RunFolder(tmp_path, "label", {}) as folder:
-        folder.begin()
-
-
-def test_only_what_is_there_is_told(tmp_path):
+def test_existing_records_are_described(tmp_path):
     for name in ("run.json", "run.log", "other.txt"):
         (tmp_path / name).touch()
-    assert describe_contents(tmp_path, "model", "processor") == f"{tmp_path} has model, processor, run.json, run.log"
+    assert describe_contents(tmp_path, "model", "processor").endswith(" model, processor, run.json, run.log")
 
 
-@pytest.mark.parametrize(("weights", "is_kept"), [(b"old", True), (b"new", False)])
-def test_files_of_the_old_model_stay_only_beside_equal_weights(tmp_path, weights, is_kept):
+@pytest.mark.parametrize(("weights", "stays"), [(b"old", True), (b"new", False)])
+def test_files_of_the_old_model_stay_only_beside_equal_weights(weights, stays, tmp_path):
     """A longer training makes the re-ranker of the old weights useless; a resumed complete one changes nothing."""
     (tmp_path / "model.safetensors").write_bytes(b"old")
     (tmp_path / "plausibility.json").touch()
@@ -173,4 +143,4 @@ def test_files_of_the_old_model_stay_only_beside_equal_weights(tmp_path, weights
         (unfinished / "model.safetensors").write_bytes(weights)
         assert (tmp_path / "plausibility.json").exists()
     assert (tmp_path / "model.safetensors").read_bytes() == weights
-    assert (tmp_path / "plausibility.json").exists() == is_kept
+    assert (tmp_path / "plausibility.json").exists() == stays

@@ -7,7 +7,7 @@ from hf_mwp.compress.losses.precision import at_least_fp32, without_autocast
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("dtype", "expected"),
     [
         (torch.bfloat16, torch.float32),
         (torch.float16, torch.float32),
@@ -15,11 +15,11 @@ from hf_mwp.compress.losses.precision import at_least_fp32, without_autocast
         (torch.float64, torch.float64),
     ],
 )
-def test_half_precision_becomes_single(given, expected):
-    tensor = torch.tensor([1.5, -2.0], dtype=given)
+def test_half_precision_becomes_single(dtype, expected):
+    tensor = torch.tensor([1.5, -2.0], dtype=dtype)
     converted = at_least_fp32(tensor)
     assert converted.dtype == expected and converted.tolist() == [1.5, -2.0]
-    assert (converted is tensor) == (given == expected)
+    assert (converted is tensor) == (dtype == expected)
 
 
 def test_products_without_autocast():

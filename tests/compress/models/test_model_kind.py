@@ -19,16 +19,22 @@ from tests.tiny import tiny_classifier, tiny_masked_lm, tiny_processor, tiny_sol
 from tests.tiny_seq2seq import tiny_seq2seq
 
 
-def test_kinds():
+# peft reads the attribute, which transformers will remove.
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:`is_gradient_checkpointing` is deprecated", "ignore:fan_in_fan_out is set"
+)
+
+
+def test_encoder_symbols_and_reduction_of_a_kind():
     solver = tiny_solver(tiny_processor())
     classifier = tiny_classifier()
-    masked = tiny_masked_lm()
-    assert kind_of(solver, torch.zeros(1, 2, 3)) is SOLVER
-    assert kind_of(classifier, torch.zeros(1, 2)) is CLASSIFIER and kind_of(None) is CLASSIFIER
-    assert kind_of(masked, torch.zeros(1, 2, 3)) is TOKEN_MODEL
-    assert [kind.reduction for kind in (SOLVER, CLASSIFIER, TOKEN_MODEL)] == ["batchmean", "mean", "mean"]
-    assert SOLVER.encoder(solver) is solver.encoder and CLASSIFIER.encoder(classifier) is classifier.base_model
-    assert SOLVER.num_symbols(solver) == solver.vocabulary.num_symbols and CLASSIFIER.num_symbols(classifier) is None
+    assert SOLVER.encoder(solver) is solver.encoder
+    assert CLASSIFIER.encoder(classifier) is classifier.base_model
+    assert SOLVER.num_symbols(solver) == solver.vocabulary.num_symbols
+    assert CLASSIFIER.num_symbols(classifier) is None
+    assert SOLVER.reduction == "batchmean"
+    assert CLASSIFIER.reduction == TOKEN_MODEL.reduction == "mean"
+    assert kind_of(None) is CLASSIFIER
 
 
 class Wrapper(nn.Module):
@@ -43,14 +49,6 @@ class Wrapper(nn.Module):
         return self.model(**inputs)
 
 
-class OwnHead(Wrapper):
-    """Has weights of its own."""
-
-    def __init__(self, model):
-        super().__init__(model)
-        self.head = nn.Linear(4, 3)
-
-
 class FakeDDP(nn.parallel.DistributedDataParallel):
     """`DistributedDataParallel` without processes."""
 
@@ -61,9 +59,9 @@ class FakeDDP(nn.parallel.DistributedDataParallel):
 
 def lora(model):
     peft = pytest.importorskip("peft")
-    names = {name.rpartition(".")[2] for name, _ in model.named_modules()}
-    targets = [name for name in ("q_proj", "query", "c_attn") if name in names]
-    return peft.get_peft_model(model, peft.LoraConfig(r=2, target_modules=targets))
+    # Of BERT and students, GPT-2, and BART.
+    config = peft.LoraConfig(r=2, target_modules=r".*\.(query|c_attn|q_proj)")
+    return peft.get_peft_model(model, config)
 
 
 WRAPPERS = {
@@ -77,39 +75,47 @@ WRAPPERS = {
     "compiled own": lambda model: torch.compile(Wrapper(model)),
     "own of peft": lambda model: Wrapper(lora(model)),
 }
-MODELS = {
-    "solver": (lambda: tiny_solver(tiny_processor()), SOLVER, (1, 2, 3)),
-    "classifier": (tiny_classifier, CLASSIFIER, (1, 3)),
-    "masked LM": (tiny_masked_lm, TOKEN_MODEL, (1, 2, 40)),
-    "BART": (tiny_seq2seq, SEQ2SEQ, (1, 2, 40)),
-    "GPT-2": (lambda: gpt2(16, 0), CAUSAL, (1, 2, 40)),
-}
 
 
-# peft reads the attribute, which transformers will remove.
-@pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated", "ignore:fan_in_fan_out is set")
-@pytest.mark.parametrize("wrapper", WRAPPERS)
-@pytest.mark.parametrize("name", MODELS)
-def test_wrappers_leave_the_kind(name, wrapper):
-    make, kind, shape = MODELS[name]
-    model = make()
-    wrapped = WRAPPERS[wrapper](model)
-    assert unwrapped(wrapped) is model
-    assert kind_of(wrapped, torch.zeros(shape)) is kind
-    assert kind.encoder(wrapped) is kind.encoder(model)
-    assert kind.num_symbols(wrapped) == kind.num_symbols(model)
+def make_solver():
+    return tiny_solver(tiny_processor())
 
 
-@pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated")
-def test_prompts_of_peft_leave_the_kind():
+def make_gpt2():
+    return gpt2(16, 0)
+
+
+@pytest.mark.parametrize(
+    ("make", "kind", "logits_shape", "wrappers"),
+    [
+        (tiny_classifier, CLASSIFIER, (1, 3), WRAPPERS),
+        (make_solver, SOLVER, (1, 2, 3), ["DDP", "DDP of peft"]),
+        (tiny_masked_lm, TOKEN_MODEL, (1, 2, 40), ["DDP"]),
+        (tiny_seq2seq, SEQ2SEQ, (1, 2, 40), ["DDP", "peft"]),
+        (make_gpt2, CAUSAL, (1, 2, 40), ["own", "DDP of peft"]),
+    ],
+)
+def test_wrapped_model_has_the_kind_of_the_model(make, kind, logits_shape, wrappers):
+    logits = torch.zeros(logits_shape)
+    for wrapper in wrappers:
+        model = make()
+        wrapped = WRAPPERS[wrapper](model)
+        assert unwrapped(wrapped) is model
+        assert kind_of(wrapped, logits) is kind
+        assert kind.encoder(wrapped) is kind.encoder(model)
+        assert kind.num_symbols(wrapped) == kind.num_symbols(model)
+
+
+def test_prompts_of_peft_keep_the_kind():
     peft = pytest.importorskip("peft")
     sizes = {"num_layers": 2, "token_dim": 16, "num_attention_heads": 2, "num_transformer_submodules": 1}
     config = peft.PromptTuningConfig(task_type="CAUSAL_LM", num_virtual_tokens=2, **sizes)
-    assert kind_of(peft.get_peft_model(gpt2(16, 0), config), torch.zeros(1, 2, 40)) is CAUSAL
+    assert kind_of(peft.get_peft_model(make_gpt2(), config), torch.zeros(1, 2, 40)) is CAUSAL
 
 
-def test_modules_with_weights_of_their_own_are_not_wrappers():
-    model = OwnHead(gpt2(16, 0))
+def test_modules_with_their_own_weights_are_not_wrappers():
+    model = Wrapper(make_gpt2())
+    model.head = nn.Linear(4, 3)
     assert unwrapped(model) is model and unwrapped(FakeDDP(model)) is model
     assert kind_of(model, torch.zeros(1, 3)) is CLASSIFIER
     linear = nn.Sequential(nn.Linear(4, 3))
@@ -117,37 +123,35 @@ def test_modules_with_weights_of_their_own_are_not_wrappers():
 
 
 @pytest.mark.parametrize("wrapper", WRAPPERS)
-@pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated", "ignore:fan_in_fan_out is set")
-def test_a_model_names_its_kind(wrapper):
+def test_model_class_may_define_its_kind(wrapper):
     class Ranker(type(tiny_classifier())):
         kind = ModelKind("ranker", per_position=True)
 
     model = Ranker(tiny_classifier().config)
-    wrapped = WRAPPERS[wrapper](model)
-    assert unwrapped(wrapped) is model and kind_of(wrapped, torch.zeros(1, 2)) is Ranker.kind
+    assert kind_of(WRAPPERS[wrapper](model), torch.zeros(1, 2)) is Ranker.kind
 
 
-def test_an_attribute_of_this_name_that_is_no_kind_is_ignored():
+def test_attribute_of_this_name_that_is_no_kind_is_ignored():
     wrapped = Wrapper(tiny_classifier())
     wrapped.kind = "a user's attribute"
     assert unwrapped(wrapped) is wrapped.model and kind_of(wrapped) is CLASSIFIER
 
 
-def test_shapes_of_logits_distinguish_rows_positions_and_pixels():
+@pytest.mark.parametrize(
+    ("shape", "kind"), [((4, 3), CLASSIFIER), ((4, 9, 3), TOKEN_MODEL), ((4, 3, 8, 8), IMAGE_SEGMENTER)]
+)
+def test_shape_of_logits_decides_the_kind_of_other_modules(shape, kind):
+    assert kind_of(nn.Linear(2, 2), torch.zeros(shape)) is kind
     # A module that returns scores of rows is a classifier, whatever it wraps.
-    assert kind_of(Wrapper(gpt2(16, 0)), torch.zeros(4, 3)) is CLASSIFIER
-    assert kind_of(nn.Linear(2, 2), torch.zeros(4, 9, 3)) is TOKEN_MODEL
-    assert kind_of(nn.Linear(2, 2), torch.zeros(4, 3, 8, 8)) is IMAGE_SEGMENTER
+    assert kind_of(Wrapper(make_gpt2()), torch.zeros(4, 3)) is CLASSIFIER
 
 
-@pytest.mark.parametrize("wrapper", ["none", "own", "DDP of peft"])
-@pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated")
-def test_outputs_have_names_without_return_dict(wrapper):
+@pytest.mark.parametrize("wrap", [Wrapper, lora])
+def test_outputs_have_names_without_return_dict(wrap):
     model = tiny_classifier().eval()
     inputs = {"input_ids": torch.tensor([[2, 5, 3]])}
     expected = model(**inputs).logits
     model.config.return_dict = False
     assert isinstance(model(**inputs), tuple)
-    wrapped = WRAPPERS[wrapper](model).eval()
-    wrapped = getattr(wrapped, "module", wrapped)
-    assert torch.equal(named_outputs(wrapped, inputs).logits, expected)
+    assert torch.equal(named_outputs(model, inputs).logits, expected)
+    assert torch.equal(named_outputs(wrap(model).eval(), inputs).logits, expected)

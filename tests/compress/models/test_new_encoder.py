@@ -1,4 +1,4 @@
-"""An encoder that the package does not know is registered with the Auto classes, and is then one like any other."""
+"""An encoder that the package does not know is registered with the Auto classes, and then works like any other."""
 
 import pytest
 import torch
@@ -42,18 +42,13 @@ class ConvolutionModel(PreTrainedModel):
     def set_input_embeddings(self, value):
         self.embeddings = value
 
-    def forward(self, input_ids, attention_mask=None, output_hidden_states=False, return_dict=True):
-        mask = 1 if attention_mask is None else attention_mask[..., None]
+    def forward(self, input_ids, attention_mask, output_hidden_states=False, return_dict=True):
+        mask = attention_mask[..., None]
         states = [self.embeddings(input_ids) * mask]
         for layer in self.layers:
-            states.append((states[-1] + layer(states[-1].transpose(1, 2)).transpose(1, 2).tanh()) * mask)
-        return BaseModelOutput(states[-1], hidden_states=tuple(states) if output_hidden_states else None)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def registered():
-    AutoConfig.register(ConvolutionConfig.model_type, ConvolutionConfig, exist_ok=True)
-    AutoModel.register(ConvolutionConfig, ConvolutionModel, exist_ok=True)
+            hidden = states[-1]
+            states.append((hidden + layer(hidden.transpose(1, 2)).transpose(1, 2).tanh()) * mask)
+        return BaseModelOutput(states[-1], hidden_states=tuple(states))
 
 
 @pytest.fixture(scope="module")
@@ -63,49 +58,49 @@ def processor():
 
 @pytest.fixture
 def solver(processor):
+    AutoConfig.register(ConvolutionConfig.model_type, ConvolutionConfig, exist_ok=True)
+    AutoModel.register(ConvolutionConfig, ConvolutionModel, exist_ok=True)
     torch.manual_seed(0)
-    return MwpSolver.from_encoder_decoder_pretrained(
-        ConvolutionModel(ConvolutionConfig(vocab_size=len(processor.tokenizer))), processor
-    )
+    encoder = ConvolutionModel(ConvolutionConfig(vocab_size=len(processor.tokenizer)))
+    return MwpSolver.from_encoder_decoder_pretrained(encoder, processor)
 
 
-def arguments(folder, **fields):
-    return {"output_dir": str(folder), "max_steps": 2, "use_cpu": True, "report_to": "none", **fields}
+OPTIONS = {"max_steps": 2, "use_cpu": True, "report_to": "none"}
 
 
-def test_it_trains_saves_loads_and_solves(solver, processor, tmp_path):
+def test_solver_trains_saves_loads_and_solves(solver, processor, tmp_path):
     trainer = SolverTrainer(
         model=solver,
-        args=SolverTrainingConfig(**arguments(tmp_path)),
+        args=SolverTrainingConfig(str(tmp_path), **OPTIONS),
         train_dataset=tiny_rows(),
         eval_dataset=tiny_rows(6, seed=1),
         processing_class=processor,
     )
-    before = {name: value.detach().clone() for name, value in solver.named_parameters()}
+    before = {name: parameter.detach().clone() for name, parameter in solver.named_parameters()}
     trainer.train()
-    assert all(not torch.equal(value, before[name]) for name, value in solver.named_parameters())
+    for name, parameter in solver.named_parameters():
+        assert not torch.equal(parameter, before[name])
     assert 0 <= trainer.evaluate()["eval_answer_accuracy"] <= 1
     trainer.save_model()
     loaded = MwpSolver.from_pretrained(tmp_path)
     assert type(loaded.encoder) is ConvolutionModel
     batch = MwpProcessor.from_pretrained(tmp_path)(["小明有4个苹果，又买了2个，一共有几个？"])
-    found = [model.eval().solve(**batch, num_beams=3) for model in (trainer.model, loaded)]
-    assert torch.equal(found[0].sequences, found[1].sequences)
-    torch.testing.assert_close(found[0].scores, found[1].scores)
+    expected = trainer.model.eval().solve(**batch, num_beams=3)
+    solution = loaded.solve(**batch, num_beams=3)
+    assert torch.equal(solution.sequences, expected.sequences)
+    torch.testing.assert_close(solution.scores, expected.scores)
 
 
-@pytest.mark.parametrize("cached", [False, True])
-def test_it_learns_from_a_transformer_and_teaches_one(solver, processor, tmp_path, cached):
-    other = tiny_solver(processor, layers=4, hidden_size=24, seed=1)
-    for name, (student, teacher) in {"student": (solver, other), "teacher": (tiny_solver(processor), solver)}.items():
-        fields = arguments(tmp_path / name, cache_teacher_outputs=cached)
-        trainer = DistillationTrainer(
-            model=student,
-            teacher_model=teacher,
-            args=DistillationConfig(**fields),
-            train_dataset=tiny_rows(),
-            processing_class=processor,
-        )
-        trainer.train()
-        (log,) = [entry for entry in trainer.state.log_history if "train_loss" in entry]
-        assert log["train_loss"] > 0
+@pytest.mark.parametrize("is_cached", [False, True])
+@pytest.mark.parametrize("role", ["student", "teacher"])
+def test_solver_learns_from_a_transformer_and_teaches_one(role, is_cached, solver, processor, tmp_path):
+    transformer = tiny_solver(processor, layers=4 if role == "student" else 2, hidden_size=24, seed=1)
+    student, teacher = (solver, transformer) if role == "student" else (transformer, solver)
+    trainer = DistillationTrainer(
+        model=student,
+        teacher_model=teacher,
+        args=DistillationConfig(str(tmp_path), cache_teacher_outputs=is_cached, **OPTIONS),
+        train_dataset=tiny_rows(),
+        processing_class=processor,
+    )
+    assert trainer.train().training_loss > 0

@@ -14,37 +14,40 @@ def logit(probability):
     return math.log(probability / (1 - probability))
 
 
-def test_the_divergence_of_a_candidate_is_the_binary_one():
+def loss_of(output, student, teacher, mask):
+    student = CANDIDATES.class_scores(output, student)
+    teacher = CANDIDATES.class_scores(output, teacher)
+    return LogitDistillationLoss(temperature=1.0, reduction="batchmean")(student, teacher, mask).item()
+
+
+def test_each_candidate_is_compared_as_a_binary_decision():
     student = torch.tensor([[logit(0.5), logit(0.2)], [logit(0.9), LOWEST]])
     teacher = torch.tensor([[logit(0.8), logit(0.2)], [logit(0.6), LOWEST]])
     mask = CANDIDATES.mask("logits", student, None)
     assert mask.tolist() == [[True, True], [True, False]]
-    loss = LogitDistillationLoss(temperature=1.0, reduction="batchmean")
-    found = loss(*(CANDIDATES.class_scores("logits", each) for each in (student, teacher)), mask)
     # Of two problems the mean: 0.8 ln(0.8/0.5) + 0.2 ln(0.2/0.5), nothing, and 0.6 ln(0.6/0.9) + 0.4 ln(0.4/0.1).
-    assert found.item() == pytest.approx((0.192745 + 0.311239) / 2, abs=1e-5)
+    assert loss_of("logits", student, teacher, mask) == pytest.approx((0.192745 + 0.311239) / 2, abs=1e-5)
 
 
-def test_the_answer_is_one_of_the_pool():
+def test_answer_is_compared_as_one_candidate_of_all():
     student = torch.tensor([[0.0, 0.0, LOWEST], [LOWEST] * 3])
     teacher = torch.tensor([[math.log(3), 0.0, LOWEST], [LOWEST] * 3])
     mask = CANDIDATES.mask("answer_logits", student, None)
     assert mask.tolist() == [True, False]
-    loss = LogitDistillationLoss(temperature=1.0, reduction="batchmean")
     # 3/4 ln(3/2) + 1/4 ln(1/2), of two problems.
-    assert loss(student, teacher, mask).item() == pytest.approx(0.130812 / 2, abs=1e-5)
+    assert loss_of("answer_logits", student, teacher, mask) == pytest.approx(0.130812 / 2, abs=1e-5)
 
 
-def test_logits_come_back_from_classes():
+def test_class_scores_are_converted_back_to_logits():
     logits = torch.tensor([[1.5, -2.0, LOWEST]])
     for output in CANDIDATES.outputs:
         assert torch.equal(CANDIDATES.from_class_scores(output, CANDIDATES.class_scores(output, logits)), logits)
     assert CLASSES.from_class_scores("logits", CLASSES.class_scores("logits", logits)) is logits
 
 
-def test_numbers_that_are_not_there_are_forbidden():
+def test_missing_numbers_are_forbidden():
     logits = torch.zeros(1, 2, 4)
     positions = torch.tensor([[3, -1]])
-    found = EXPRESSION_POSITIONS.mask_missing_numbers("logits", logits, positions)
-    assert (found == LOWEST).tolist() == [[[False, False, False, True]] * 2]
+    masked = EXPRESSION_POSITIONS.mask_missing_numbers("logits", logits, positions)
+    assert (masked == LOWEST).tolist() == [[[False, False, False, True]] * 2]
     assert CANDIDATES.mask_missing_numbers("logits", logits, positions) is logits

@@ -1,4 +1,4 @@
-"""Tiny students and inputs for the tests of this folder."""
+"""Tiny students for the tests of this folder."""
 
 import torch
 
@@ -19,24 +19,17 @@ def tiny_config(**fields):
         "initializer_range": 0.3,
         "num_pos_tags": 5,
     }
-    return MwpStudentConfig(**{**defaults, **fields})
+    return MwpStudentConfig(**defaults | fields)
 
 
 def pruned_config(**fields):
     return tiny_config(num_attention_heads=[4, 1, 0], head_dim=6, intermediate_size=[0, 7, 20], **fields)
 
 
-def tiny_batch(pad_token_id=0, batch=3, length=9):
-    generator = torch.Generator().manual_seed(1)
-    input_ids = torch.randint(3, VOCAB, (batch, length), generator=generator)
-    attention_mask = torch.ones_like(input_ids)
-    for row in range(1, batch):
-        attention_mask[row, length - 2 * row :] = 0
-    return {"input_ids": input_ids.masked_fill(attention_mask == 0, pad_token_id), "attention_mask": attention_mask}
+def assert_same_states(outputs, other_outputs):
+    torch.testing.assert_close(outputs.last_hidden_state, other_outputs.last_hidden_state, rtol=0, atol=0)
+    torch.testing.assert_close(outputs.hidden_states, other_outputs.hidden_states, rtol=0, atol=0)
 
 
-def assert_same_outputs(first, second):
-    assert torch.equal(first.last_hidden_state, second.last_hidden_state)
-    assert len(first.hidden_states) == len(second.hidden_states)
-    for one, other in zip(first.hidden_states, second.hidden_states, strict=True):
-        assert torch.equal(one, other)
+def assert_all_weights_are_loaded(info):
+    assert not info["missing_keys"] and not info["unexpected_keys"] and not info["mismatched_keys"]

@@ -2,87 +2,31 @@
 
 import torch
 import transformers
-from transformers import (
-    AlbertConfig,
-    AlbertForMaskedLM,
-    AlbertForSequenceClassification,
-    AlbertModel,
-    BertConfig,
-    BertForMaskedLM,
-    BertForSequenceClassification,
-    BertModel,
-    CamembertConfig,
-    CamembertForMaskedLM,
-    CamembertForSequenceClassification,
-    CamembertModel,
-    DebertaV2Config,
-    DebertaV2ForMaskedLM,
-    DebertaV2ForSequenceClassification,
-    DebertaV2Model,
-    DistilBertConfig,
-    DistilBertForMaskedLM,
-    DistilBertForSequenceClassification,
-    DistilBertModel,
-    ElectraConfig,
-    ElectraForMaskedLM,
-    ElectraForSequenceClassification,
-    ElectraModel,
-    ModernBertConfig,
-    ModernBertForMaskedLM,
-    ModernBertForSequenceClassification,
-    ModernBertModel,
-    MPNetConfig,
-    MPNetForMaskedLM,
-    MPNetForSequenceClassification,
-    MPNetModel,
-    RobertaConfig,
-    RobertaForMaskedLM,
-    RobertaForSequenceClassification,
-    RobertaModel,
-    XLMRobertaConfig,
-    XLMRobertaForMaskedLM,
-    XLMRobertaForSequenceClassification,
-    XLMRobertaModel,
-)
 
-from hf_mwp.compress.models import (
-    MwpStudentConfig,
-    MwpStudentForMaskedLM,
-    MwpStudentForSequenceClassification,
-    MwpStudentModel,
-)
+from hf_mwp.compress import models
 
 
+# Beginnings of the names of the classes.
 CLASSES = {
-    "bert": (BertConfig, BertModel, BertForSequenceClassification, BertForMaskedLM),
-    "roberta": (RobertaConfig, RobertaModel, RobertaForSequenceClassification, RobertaForMaskedLM),
-    "xlm-roberta": (XLMRobertaConfig, XLMRobertaModel, XLMRobertaForSequenceClassification, XLMRobertaForMaskedLM),
-    "camembert": (CamembertConfig, CamembertModel, CamembertForSequenceClassification, CamembertForMaskedLM),
-    "electra": (ElectraConfig, ElectraModel, ElectraForSequenceClassification, ElectraForMaskedLM),
-    "narrow electra": (ElectraConfig, ElectraModel, ElectraForSequenceClassification, ElectraForMaskedLM),
-    "distilbert": (DistilBertConfig, DistilBertModel, DistilBertForSequenceClassification, DistilBertForMaskedLM),
-    "mwp_student": (MwpStudentConfig, MwpStudentModel, MwpStudentForSequenceClassification, MwpStudentForMaskedLM),
+    "bert": "Bert",
+    "roberta": "Roberta",
+    "xlm-roberta": "XLMRoberta",
+    "camembert": "Camembert",
+    "electra": "Electra",
+    "narrow electra": "Electra",
+    "distilbert": "DistilBert",
+    "mwp_student": "MwpStudent",
 }
-# Encoders that do not become students; of DeBERTa v2 and v3.
+# Encoders that do not become students; DeBERTa v2 and v3 are of one class.
 FOREIGN = {
-    "albert": (AlbertConfig, AlbertModel, AlbertForSequenceClassification, AlbertForMaskedLM),
-    "deberta-v2": (DebertaV2Config, DebertaV2Model, DebertaV2ForSequenceClassification, DebertaV2ForMaskedLM),
-    "deberta-v3": (DebertaV2Config, DebertaV2Model, DebertaV2ForSequenceClassification, DebertaV2ForMaskedLM),
-    "modernbert": (
-        ModernBertConfig,
-        ModernBertModel,
-        ModernBertForSequenceClassification,
-        ModernBertForMaskedLM,
-    ),
-    "mpnet": (MPNetConfig, MPNetModel, MPNetForSequenceClassification, MPNetForMaskedLM),
+    "albert": "Albert",
+    "deberta-v2": "DebertaV2",
+    "deberta-v3": "DebertaV2",
+    "modernbert": "ModernBert",
+    "mpnet": "MPNet",
 }
 if hasattr(transformers, "NomicBertConfig"):
-    FOREIGN["nomic_bert"] = (
-        transformers.NomicBertConfig,
-        transformers.NomicBertModel,
-        transformers.NomicBertForSequenceClassification,
-        transformers.NomicBertForMaskedLM,
-    )
+    FOREIGN["nomic_bert"] = "NomicBert"
 RELATIVE = {"relative_attention": True, "pos_att_type": ["p2c", "c2p"], "position_biased_input": False}
 FIELDS = {
     # Each layer has weights of its own, so that those of the tests differ.
@@ -97,15 +41,17 @@ FIELDS = {
     | dict.fromkeys(("pad_token_id", "bos_token_id", "eos_token_id", "cls_token_id", "sep_token_id"), 0),
 }
 SIZES = {"vocab_size": 40, "hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 4, "num_labels": 3}
+SIZES |= {"max_position_embeddings": 32, "intermediate_size": 20}
 HEADS = ["Model", "ForSequenceClassification", "ForMaskedLM"]
 
 
 def tiny_encoder(name, head="Model", **fields):
     """Three layers of four heads and twenty neurons."""
-    config_class, *classes = (CLASSES | FOREIGN)[name]
-    sizes = SIZES | {"max_position_embeddings": 32, "intermediate_size": 20} | FIELDS.get(name, {}) | fields
+    prefix = (CLASSES | FOREIGN)[name]
+    module = models if name == "mwp_student" else transformers
+    config = getattr(module, f"{prefix}Config")(**SIZES | FIELDS.get(name, {}) | fields)
     torch.manual_seed(0)
-    model = classes[HEADS.index(head)](config_class(**sizes))
+    model = getattr(module, prefix + head)(config)
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(torch.randn(parameter.shape) * 0.1)
@@ -121,3 +67,49 @@ def tiny_batch(model, rows=3, length=9):
         mask[row, length - 2 * row :] = 0
     ids = torch.randint(5, 40, (rows, length), generator=generator).masked_fill(mask == 0, pad)
     return {"input_ids": ids, "attention_mask": mask}
+
+
+def labelled_batches(model):
+    """A batch of three texts and one of two, with labels of three classes."""
+    batches = [tiny_batch(model, rows=3), tiny_batch(model, rows=2, length=6)]
+    for batch in batches:
+        batch["labels"] = torch.arange(len(batch["input_ids"])) % 3
+    return batches
+
+
+def rows_of(batches):
+    """Each text as a batch of its own."""
+    rows = []
+    for batch in batches:
+        for row in range(len(batch["input_ids"])):
+            rows.append({name: values[row : row + 1] for name, values in batch.items()})
+    return rows
+
+
+def examples_of(columns):
+    """The rows of a table of columns."""
+    examples = []
+    for values in zip(*columns.values(), strict=True):
+        examples.append(dict(zip(columns, values, strict=True)))
+    return examples
+
+
+def first_output(model, batch):
+    with torch.no_grad():
+        return model(**batch)[0]
+
+
+def score_tables(scores):
+    """The tables of knowledgeable scores by name."""
+    return {
+        "expressiveness of heads": scores.expressiveness.heads,
+        "expressiveness of neurons": scores.expressiveness.neurons,
+        "friendliness of heads": scores.friendliness.heads,
+        "friendliness of neurons": scores.friendliness.neurons,
+    }
+
+
+def normal_quantiles(mean, deviation, number):
+    """Evenly spaced quantiles of a normal distribution."""
+    shares = (torch.arange(number, dtype=torch.float64) + 0.5) / number
+    return mean + deviation * torch.special.ndtri(shares)

@@ -1,13 +1,18 @@
-from functools import partial
-
 import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
-from hf_mwp.compress.pruning import HeadGates, NeuronGates, measure_scores, prune_heads, prune_neurons
+from hf_mwp.compress.pruning import HeadGates, NeuronGates, measure_scores, prune
 from hf_mwp.compress.pruning.gate_gradients import distillation_losses
 from hf_mwp.utils.usage_error import UsageError
-from tests.compress.pruning.encoders import tiny_batch, tiny_encoder
+from tests.compress.pruning.encoders import (
+    examples_of,
+    labelled_batches,
+    rows_of,
+    score_tables,
+    tiny_batch,
+    tiny_encoder,
+)
 from tests.tiny import tiny_problems, tiny_processor, tiny_solver
 
 
@@ -23,162 +28,173 @@ def classifier(seed=0, **fields):
     return model
 
 
-def batches(model, regression=False):
-    found = [tiny_batch(model, rows=3), tiny_batch(model, rows=2, length=6)]
-    for each in found:
-        labels = torch.arange(len(each["input_ids"])) % 3
-        each["labels"] = labels.double() / 2 if regression else labels
-    return found
+def regression_batches(model):
+    batches = labelled_batches(model)
+    for batch in batches:
+        batch["labels"] = batch["labels"].double() / 2
+    return batches
 
 
-def slope(model, kind, layer, index, losses):
-    """Of losses by one gate, absolute, by central differences."""
-    with kind(model) as gates, torch.no_grad():
-        gates.values = [None if each is None else each.double() for each in gates.values]
-        found = []
-        for factor in (1 - STEP, 1 + STEP):
-            gates.values[layer][index] = factor
-            found.append(torch.stack(losses()))
-    return ((found[1] - found[0]) / (2 * STEP)).abs()
+def classification_losses(teacher, student, batch):
+    outputs = teacher(**batch)
+    teacher_probabilities = (outputs.logits / 2).softmax(-1)
+    return torch.stack([outputs.loss, 4 * cross_entropy(student(**batch).logits / 2, teacher_probabilities) / 2])
 
 
-@pytest.mark.parametrize("regression", [False, True])
-def test_scores_are_slopes_of_the_losses(regression):
-    fields = {"num_labels": 1} if regression else {}
+def regression_losses(teacher, student, batch):
+    outputs = teacher(**batch)
+    return torch.stack([outputs.loss, (student(**batch).logits - outputs.logits).square().mean() / 2])
+
+
+def slopes(teacher, gate_class, layer, index, losses):
+    """Absolute slopes of `losses()` by one gate, from central differences."""
+    with gate_class(teacher) as gates, torch.no_grad():
+        gates.values = [values.double() for values in gates.values]
+        gates.values[layer][index] = 1 - STEP
+        lower = losses()
+        gates.values[layer][index] = 1 + STEP
+        upper = losses()
+    return ((upper - lower) / (2 * STEP)).abs()
+
+
+TASKS = [
+    pytest.param({}, labelled_batches, classification_losses, id="classification"),
+    pytest.param({"num_labels": 1}, regression_batches, regression_losses, id="regression"),
+]
+
+
+@pytest.mark.parametrize(("fields", "make_batches", "losses"), TASKS)
+def test_scores_are_slopes_of_the_losses(fields, make_batches, losses):
     teacher = classifier(**fields)
     student = classifier(seed=1, **fields)
-    given = batches(teacher, regression)
-    scores = measure_scores(teacher, given, student)
-
-    def losses(batch):
-        outputs = teacher(**batch)
-        ours = student(**batch).logits
-        if regression:
-            return [outputs.loss, (ours - outputs.logits).square().mean() / 2]
-        return [outputs.loss, 4 * cross_entropy(ours / 2, (outputs.logits / 2).softmax(-1)) / 2]
-
-    for kind, units, places in (
-        (HeadGates, "heads", [(layer, head) for layer in range(3) for head in range(4)]),
-        (NeuronGates, "neurons", [(0, 0), (0, 19), (1, 7), (2, 12)]),
-    ):
-        for layer, index in places:
-            # The absolute value is of a batch's mean.
-            expected = sum(slope(teacher, kind, layer, index, partial(losses, batch)) for batch in given)
-            both = [getattr(each, units)[layer, index] for each in (scores.expressiveness, scores.friendliness)]
-            torch.testing.assert_close(torch.stack(both), expected, rtol=1e-5, atol=1e-9)
+    batches = make_batches(teacher)
+    scores = measure_scores(teacher, batches, student)
     assert scores.about["batches"] == 2 and scores.about["examples"] == 5
+    for gate_class, units, layer, index in (
+        (HeadGates, "heads", 0, 1),
+        (HeadGates, "heads", 1, 3),
+        (HeadGates, "heads", 2, 0),
+        (NeuronGates, "neurons", 0, 19),
+        (NeuronGates, "neurons", 2, 12),
+    ):
+        expected = torch.zeros(2, dtype=torch.float64)
+        for batch in batches:
+            # The absolute value is that of a batch's mean.
+            expected += slopes(teacher, gate_class, layer, index, lambda batch=batch: losses(teacher, student, batch))
+        expressiveness = getattr(scores.expressiveness, units)[layer, index]
+        friendliness = getattr(scores.friendliness, units)[layer, index]
+        torch.testing.assert_close(torch.stack([expressiveness, friendliness]), expected, rtol=1e-5, atol=1e-9)
 
 
-@pytest.mark.parametrize("regression", [False, True])
-def test_scores_per_example_are_those_of_a_loop(regression):
-    fields = {"num_labels": 1} if regression else {}
+@pytest.mark.parametrize(("fields", "make_batches", "losses"), TASKS)
+def test_scores_per_example_equal_a_loop(fields, make_batches, losses):
     teacher = classifier(**fields)
     student = classifier(seed=1, **fields)
-    given = batches(teacher, regression)
-    rows = [
-        {name: each[row : row + 1] for name, each in batch.items()}
-        for batch in given
-        for row in range(len(batch["labels"]))
-    ]
-    fast = measure_scores(teacher, given, student, per_example=True)
-    slow = measure_scores(teacher, rows, student)
-    for name in ("expressiveness", "friendliness"):
-        for units in ("heads", "neurons"):
-            ours, truth = (getattr(getattr(each, name), units) for each in (fast, slow))
-            torch.testing.assert_close(ours, truth, rtol=1e-10, atol=1e-12)
+    batches = make_batches(teacher)
+    per_example = measure_scores(teacher, batches, student, per_example=True)
+    loop = measure_scores(teacher, rows_of(batches), student)
+    torch.testing.assert_close(score_tables(per_example), score_tables(loop), rtol=1e-10, atol=1e-12)
     # The mean of a batch hides what examples disagree on.
-    assert not torch.allclose(fast.expressiveness.heads, measure_scores(teacher, given).expressiveness.heads)
+    means = measure_scores(teacher, batches).expressiveness.heads
+    assert not torch.allclose(per_example.expressiveness.heads, means)
 
 
-def test_both_scores_are_those_measured_apart_and_nothing_is_changed():
+def test_measuring_changes_neither_models_nor_random_numbers():
     teacher = classifier().train()
     student = classifier(seed=1)
     teacher.bert.encoder.layer[1].eval()
     teacher.bert.embeddings.requires_grad_(False)
     teacher.classifier.weight.grad = torch.ones_like(teacher.classifier.weight)
-    given = batches(teacher)
-    before = [(each.training, len(each._forward_pre_hooks), len(each._buffers)) for each in teacher.modules()]
-    wanted = [each.requires_grad for each in teacher.parameters()]
-    weights = [each.clone() for each in teacher.parameters()]
-    state = torch.random.get_rng_state()
-    both = measure_scores(teacher, given, student)
-    task = measure_scores(teacher, given)
-    assert task.friendliness is None and both.about["examples"] == 5
-    for units in ("heads", "neurons"):
-        assert torch.equal(getattr(both.expressiveness, units), getattr(task.expressiveness, units))
-    assert before == [(each.training, len(each._forward_pre_hooks), len(each._buffers)) for each in teacher.modules()]
-    assert wanted == [each.requires_grad for each in teacher.parameters()] and not student.training
-    assert all(torch.equal(a, b) for a, b in zip(weights, teacher.parameters(), strict=True))
-    assert torch.equal(state, torch.random.get_rng_state())
-    grads = [each.grad for each in teacher.parameters() if each.grad is not None]
-    assert len(grads) == 1 and torch.equal(grads[0], torch.ones_like(grads[0]))
-    assert all(each.grad is None and each.requires_grad for each in student.parameters())
+    weights = {name: weight.clone() for name, weight in teacher.state_dict().items()}
+
+    def state():
+        modules = []
+        for module in teacher.modules():
+            modules.append((module.training, len(module._forward_pre_hooks), len(module._buffers)))
+        parameters = []
+        for parameter in [*teacher.parameters(), *student.parameters()]:
+            parameters.append((parameter.requires_grad, parameter.grad is None))
+        return modules, parameters, student.training, torch.random.get_rng_state().tolist()
+
+    before = state()
+    batches = labelled_batches(teacher)
+    scores = measure_scores(teacher, batches, student)
+    without_student = measure_scores(teacher, batches)
+    assert without_student.friendliness is None
+    assert torch.equal(scores.expressiveness.heads, without_student.expressiveness.heads)
+    assert torch.equal(scores.expressiveness.neurons, without_student.expressiveness.neurons)
+    assert state() == before
+    torch.testing.assert_close(teacher.state_dict(), weights, rtol=0, atol=0)
+    assert teacher.classifier.weight.grad.eq(1).all()
 
 
 def test_solvers_are_scored_by_the_nodes_of_their_trees():
     processor = tiny_processor()
     teacher = tiny_solver(processor)
     student = tiny_solver(processor, layers=1, seed=1)
-    columns = processor.encode(tiny_problems(6), with_labels=True)
-    rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
-    collate = teacher.make_collator(processor)
-    batch = collate(rows)
+    examples = examples_of(processor.encode(tiny_problems(6), with_labels=True))
+    batch = teacher.make_collator(processor)(examples)
     scores = measure_scores(teacher, [batch], student)
-    assert scores.expressiveness.heads.shape == (2, 2) and scores.friendliness.neurons.shape == (2, 24)
+    assert scores.friendliness.neurons.shape == (2, 24)
     # Trees have different numbers of nodes, each with the probabilities of all symbols: a mean over problems.
     nodes = batch["labels"] != -100
-    assert len({*nodes.sum(1).tolist()}) > 1
+    assert len(set(nodes.sum(1).tolist())) > 1
     with HeadGates(teacher) as gates:
-        gates.values = [each.requires_grad_() for each in gates.values]
+        gates.values = [values.requires_grad_() for values in gates.values]
         outputs = teacher(**batch)
-        ours = student(**batch).logits.detach()
-        soft = 2 * cross_entropy(ours[nodes] / 2, (outputs.logits[nodes] / 2).softmax(-1), reduction="sum") / 6
-        for loss, found in ((outputs.loss, scores.expressiveness), (soft, scores.friendliness)):
-            expected = torch.stack(torch.autograd.grad(loss, gates.values, retain_graph=True)).abs()
-            torch.testing.assert_close(found.heads.float(), expected, rtol=1e-4, atol=1e-6)
-    fast = measure_scores(teacher, [batch], student, per_example=True)
-    slow = measure_scores(teacher, [collate([row]) for row in rows], student)
-    torch.testing.assert_close(fast.friendliness.neurons, slow.friendliness.neurons, rtol=1e-3, atol=1e-6)
-    torch.testing.assert_close(fast.expressiveness.heads, slow.expressiveness.heads, rtol=1e-3, atol=1e-6)
+        student_logits = student(**batch).logits.detach()[nodes] / 2
+        teacher_probabilities = (outputs.logits[nodes] / 2).softmax(-1)
+        distillation_loss = 2 * cross_entropy(student_logits, teacher_probabilities, reduction="sum") / 6
+        expressiveness = torch.autograd.grad(outputs.loss, gates.values, retain_graph=True)
+        friendliness = torch.autograd.grad(distillation_loss, gates.values)
+    for table, gradients in (
+        (scores.expressiveness.heads, expressiveness),
+        (scores.friendliness.heads, friendliness),
+    ):
+        torch.testing.assert_close(table.float(), torch.stack(gradients).abs(), rtol=1e-4, atol=1e-6)
 
 
 def test_labels_that_can_be_correct_at_once_have_no_softmax():
-    both = torch.tensor([[1.0, 2.0]]), torch.tensor([[4.0, 0.0]])
-    torch.testing.assert_close(distillation_losses(*both, exclusive=False), torch.tensor([6.5]))
     fields = {"problem_type": "multi_label_classification"}
     teacher = classifier(**fields)
     student = classifier(1, **fields)
     batch = tiny_batch(teacher, rows=3)
-    batch["labels"] = torch.ones(3, teacher.config.num_labels, dtype=torch.float64)
-    scores = [measure_scores(teacher, [batch], student).friendliness.heads]
+    batch["labels"] = torch.ones(3, 3, dtype=torch.float64)
+    before = measure_scores(teacher, [batch], student).friendliness.heads
     # The same shift of all logits, which a softmax ignores.
     student.classifier.bias.data += 5
-    scores.append(measure_scores(teacher, [batch], student).friendliness.heads)
-    assert (scores[0] - scores[1]).abs().max() > 0.1 * scores[0].max()
+    after = measure_scores(teacher, [batch], student).friendliness.heads
+    assert (before - after).abs().max() > 0.1 * before.max()
 
 
-def test_losses_by_hand():
-    teacher = torch.tensor([[0.0, 0.0], [0.0, 2 * 3**0.5]])
-    student = torch.tensor([[0.0, 0.0], [5.0, 5.0]])
-    # τ² · log 2 / 2 for an even student, whatever the teacher says.
-    torch.testing.assert_close(distillation_losses(student, teacher), torch.full((2,), 2 * 0.6931472))
-    torch.testing.assert_close(distillation_losses(torch.tensor([[1.0]]), torch.tensor([[4.0]])), torch.tensor([4.5]))
-    # Only the first position counts, and what both forbid adds nothing, to the gradient neither.
-    low = torch.finfo(torch.float32).min
-    for forbidden in (low, -torch.inf):
-        theirs = torch.tensor([[[0.0, 0.0, forbidden], [1.0, 2.0, 3.0]]], requires_grad=True)
-        losses = distillation_losses(theirs.detach().clone(), theirs, torch.tensor([[True, False]]))
-        torch.testing.assert_close(losses, torch.tensor([2 * 0.6931472]))
-        losses.sum().backward()
-        assert (
-            torch.equal(theirs.grad.isfinite(), torch.ones(1, 2, 3, dtype=torch.bool)) and not theirs.grad[0, 1].any()
-        )
+@pytest.mark.parametrize(
+    ("student", "teacher", "options", "expected"),
+    [
+        # τ² · log 2 / 2 for an even student, whatever the teacher says.
+        ([0.0, 0.0], [0.0, 0.0], {}, 2 * 0.6931472),
+        ([5.0, 5.0], [0.0, 2 * 3**0.5], {}, 2 * 0.6931472),
+        ([1.0], [4.0], {}, 4.5),
+        ([1.0, 2.0], [4.0, 0.0], {"exclusive": False}, 6.5),
+    ],
+)
+def test_distillation_loss_by_hand(student, teacher, options, expected):
+    losses = distillation_losses(torch.tensor([student]), torch.tensor([teacher]), **options)
+    torch.testing.assert_close(losses, torch.tensor([expected]))
 
 
-def test_an_uneven_teacher_has_scores_where_it_has_units():
+@pytest.mark.parametrize("forbidden", [torch.finfo(torch.float32).min, -torch.inf])
+def test_masked_positions_and_forbidden_classes_add_nothing(forbidden):
+    teacher = torch.tensor([[[0.0, 0.0, forbidden], [1.0, 2.0, 3.0]]], requires_grad=True)
+    losses = distillation_losses(teacher.detach().clone(), teacher, torch.tensor([[True, False]]))
+    torch.testing.assert_close(losses, torch.tensor([2 * 0.6931472]))
+    losses.sum().backward()
+    assert teacher.grad.isfinite().all() and not teacher.grad[0, 1].any()
+
+
+def test_uneven_teacher_has_scores_where_it_has_units():
     teacher = classifier().train()
-    cut = prune_neurons(prune_heads(teacher, {0: [1], 2: [0, 1, 2, 3]}), {1: range(20)})
-    scores = measure_scores(cut, batches(teacher), per_example=True).expressiveness
+    cut = prune(teacher, {0: [1], 2: [0, 1, 2, 3]}, {1: range(20)})
+    scores = measure_scores(cut, labelled_batches(teacher), per_example=True).expressiveness
     assert scores.heads.isfinite().sum(1).tolist() == [3, 4, 0]
     assert scores.neurons.isfinite().sum(1).tolist() == [20, 0, 20]
     scores.check_fits(cut)
@@ -186,24 +202,22 @@ def test_an_uneven_teacher_has_scores_where_it_has_units():
         scores.check_fits(teacher)
 
 
-def test_what_cannot_be_scored():
+def test_unscorable_models_and_batches_raise():
     teacher = classifier()
-    given = batches(teacher)
-    unlabelled = [{name: each for name, each in given[0].items() if name != "labels"}]
-    for arguments, message in (
-        (([],), "split"),
-        ((unlabelled,), "labels"),
-        ((given[1:], classifier(num_labels=2)), r"logits.*\(2, 2\).*\(2, 3\)"),
-    ):
-        with pytest.raises(UsageError, match=message):
-            measure_scores(teacher, *arguments)
+    batches = labelled_batches(teacher)
+    with pytest.raises(UsageError, match="split"):
+        measure_scores(teacher, [])
+    with pytest.raises(UsageError, match="labels"):
+        measure_scores(teacher, [tiny_batch(teacher)])
+    with pytest.raises(UsageError, match=r"logits.*\(2, 2\).*\(2, 3\)"):
+        measure_scores(teacher, batches[1:], classifier(num_labels=2))
     with HeadGates(teacher), pytest.raises(ValueError, match=r"head_gate.*`gates.remove\(\)`"):
-        measure_scores(teacher, given)
-    lm = tiny_encoder("bert", "ForMaskedLM")
-    batch = tiny_batch(lm)
+        measure_scores(teacher, batches)
+    language_model = tiny_encoder("bert", "ForMaskedLM")
+    batch = tiny_batch(language_model)
     with pytest.raises(UsageError, match=r"\(3, 9, 40\)"):
-        measure_scores(lm, [batch | {"labels": batch["input_ids"]}], lm)
+        measure_scores(language_model, [batch | {"labels": batch["input_ids"]}], language_model)
     teacher.classifier.weight.data.fill_(torch.nan)
     with pytest.raises(UsageError, match="finite.*heads of layer 0"):
-        measure_scores(teacher, given)
-    assert not any(hasattr(each, "head_gate") for each in teacher.modules())
+        measure_scores(teacher, batches)
+    assert HeadGates.found_on(teacher) is None
