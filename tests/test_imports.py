@@ -160,7 +160,8 @@ def test_chains_of_imports_are_short():
     @cache
     def longest_chain(name: tuple[str, ...]) -> tuple[str, ...]:
         longest: tuple[str, ...] = ()
-        for _, imported_name in imports_at_load(files[name]):
+        path = files[name]
+        for _, imported_name in imports_among(path, nodes_at_load(tree_of(path))):
             target = imported_name if imported_name in files else imported_name[:-1]
             if target in files and target != name:
                 longest = max(longest, longest_chain(target), key=len)
