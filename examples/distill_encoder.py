@@ -73,7 +73,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     train = splits["train"]
     collate = DataCollatorWithPadding(tokenizer)
     num_sampled = min(256, len(train))
-    sample = [collate(list(train.select(range(num_sampled))))]
+    sampled_rows = list(train.select(range(num_sampled)))
+    sample = [collate(sampled_rows)]
     depth = teacher.config.num_hidden_layers
     student = project_student(
         teacher,

@@ -61,7 +61,9 @@ def table_rows(solver: RuntimeSolver, problems: Iterable[dict[str, Any]], column
             pattern[index] += is_right
             total[index] += is_right
             wrong[index] += is_silent
-    rows = [[name, *map(str, pattern)] for name, pattern in sorted(counts.items())]
+    rows = []
+    for name, pattern in sorted(counts.items()):
+        rows.append([name, *map(str, pattern)])
     rows.append(["all", *map(str, total)])
     rows.append([f"wrong, plausibility of at least {SURE}", "", *map(str, wrong[1:])])
     return rows

@@ -34,9 +34,17 @@ from reproduce.table_result import TableResult, join_results
 
 
 PROGRAM = "reproduce.py"
-TABLES = {
-    path.stem.replace("_", "-"): path for path in sorted(Path(__file__).with_suffix("").glob("*.yaml"))
-}  # by name, such as compact-table4
+
+
+def find_tables(folder: Path) -> dict[str, Path]:
+    """Return the files of the tables in a folder by name, such as compact-table4."""
+    tables = {}
+    for path in sorted(folder.glob("*.yaml")):
+        tables[path.stem.replace("_", "-")] = path
+    return tables
+
+
+TABLES = find_tables(Path(__file__).with_suffix(""))
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -52,8 +60,10 @@ def main(argv: list[str] | None = None) -> int:
         return 0
     if (args.table is None) == (args.table_file is None):
         raise UsageError("Give the name of a table (`--list` shows them) or a --table_file.")
-    if args.table is not None and (message := unknown_name(args.table, TABLES, "table")):
-        raise ReportError(message)
+    if args.table is not None:
+        message = unknown_name(args.table, TABLES, "table")
+        if message:
+            raise ReportError(message)
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise UsageError(f"Start {PROGRAM} in one process; --launch PROGRAM starts its stages in several.")
 

@@ -34,7 +34,8 @@ def measure(problems: int, steps: int, student_fields: dict | None = None, teach
 
     settle(threads=1)
     train = hf_mwp.load_mwp_dataset("math23k")["train"].filter(lambda row: len(row["text"]) in LENGTHS)
-    rows = train.select(random.Random(SEED).choices(range(len(train)), k=problems))
+    indices = random.Random(SEED).choices(range(len(train)), k=problems)
+    rows = train.select(indices)
     # An added character, not a digit, makes repeated problems different for the cache.
     rows = rows.map(lambda row, index: {"text": row["text"] + chr(FIRST_CHARACTER + index)}, with_indices=True)
     first_problems = map(problem_from_row, train.select(range(1000)))

@@ -146,7 +146,8 @@ def measure(args: argparse.Namespace, student_fields: dict | None = None, sizes=
 
     settle(args.threads)
     train = load_mwp_dataset("math23k", data_dir=args.data_dir)["train"]
-    rows = train.select(random.Random(SEED).sample(range(len(train)), args.problems)).to_list()
+    indices = random.Random(SEED).sample(range(len(train)), args.problems)
+    rows = train.select(indices).to_list()
     processor = MwpProcessor.build(VOCABULARY, map(problem_from_row, rows), min_constant_count=1, indexed_numbers=True)
     student_config = MwpStudentConfig(**(student_fields or {}))
     figures = {"problems": args.problems, "batch_size": args.batch_size, "rounds": args.rounds, "tables": {}}

@@ -64,7 +64,8 @@ def measure(args: argparse.Namespace) -> dict:
     settle(args.threads)
     train = load_mwp_dataset("math23k", data_dir=args.data_dir)["train"]
     num_rows = (WARM_UP + args.steps) * args.batch_size
-    rows = train.select(random.Random(SEED).sample(range(len(train)), num_rows)).to_list()
+    indices = random.Random(SEED).sample(range(len(train)), num_rows)
+    rows = train.select(indices).to_list()
     processor = MwpProcessor.build(VOCABULARY, map(problem_from_row, rows), min_constant_count=1, indexed_numbers=True)
     figures: dict = {}
     for shape in args.shapes:

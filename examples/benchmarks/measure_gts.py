@@ -113,7 +113,9 @@ def figures_of(
     """Check that both models agree, then measure both."""
     size = args.batch_size
     held_out = sorted(held_out, key=lambda row: row["length"])
-    held_out_batches = [collator(held_out[start : start + size]) for start in range(0, len(held_out), size)]
+    held_out_batches = []
+    for start in range(0, len(held_out), size):
+        held_out_batches.append(collator(held_out[start : start + size]))
     batches = bucketed(train, size)
     shuffled = full_batches(random.Random(SEED).sample(train, len(train)), size)
     figures = {
@@ -199,7 +201,8 @@ def measure_solving(solver: MwpSolver, peer: peers.Peer, batches: list[dict]) ->
         peer.model.beam_size = num_beams
         figures[name] = clock(lambda batch, k=num_beams: solve(solver, batch, k), batches)
         figures[f"peer_{name}"] = clock(peer.solve, peer_batches, warmup=0)
-    return {name: figure(total, len(singles)) for name, total in figures.items()}
+    num_problems = len(singles)
+    return {name: figure(total, num_problems) for name, total in figures.items()}
 
 
 def single(batch: dict, index: int) -> dict:
@@ -327,8 +330,9 @@ def measure_gpu(solver: MwpSolver, collator: MwpCollator, batches: list[list[dic
     optimizer = new_optimizer(solver, 1e-5)
 
     def step(rows: list[dict]) -> None:
-        batch = {key: value.to("cuda") for key, value in collator(rows).items()}
-        train_step(solver, batch, optimizer)
+        batch = collator(rows)
+        gpu_batch = {key: value.to("cuda") for key, value in batch.items()}
+        train_step(solver, gpu_batch, optimizer)
         torch.cuda.synchronize()
 
     total = clock(step, batches, warmup=3)

@@ -65,7 +65,8 @@ def chosen(model, share: float) -> tuple[dict, dict]:
     from hf_mwp.compress.pruning import RandomImportance, choose_heads
 
     num_neurons = layer_parts(model)[0].num_neurons
-    order = torch.randperm(num_neurons, generator=torch.Generator().manual_seed(SEED)).tolist()
+    generator = torch.Generator().manual_seed(SEED)
+    order = torch.randperm(num_neurons, generator=generator).tolist()
     neurons = sorted(order[: round(share * num_neurons)])
     heads = choose_heads(RandomImportance(SEED).scores(model), share)
     return heads, dict.fromkeys(range(model.config.num_hidden_layers), neurons)

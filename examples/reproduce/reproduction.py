@@ -61,7 +61,8 @@ class Reproduction:
             self.chosen = set(arms)
         self.budget = str(budget or table.recipe.get("budget") or "")
         self.teacher_stage = table.content.get("teacher_stage", "teacher")
-        self.variables = self._recipe(next(iter(table.arms.values())), None).variables
+        first_arm = next(iter(table.arms.values()))
+        self.variables = self._recipe(first_arm, None).variables
         seeds = seeds or as_list(self.changes.get("seed"))
         self.seeds = list(seeds or table.seeds(self.budget) or [self.variables.get("seed", 42)])
         self._seeds_of = {}
@@ -356,7 +357,8 @@ class Reproduction:
         variables = [self._recipe_of(column, arm, self.seeds[0]).variables for column in self._measured]
         names = []
         for values in variables or [self.variables]:
-            names.append(str(shorten_paths(values.get("dataset") or values.get("task"))))
+            name = values.get("dataset") or values.get("task")
+            names.append(str(shorten_paths(name)))
         return list(dict.fromkeys(names))
 
 

@@ -343,4 +343,5 @@ def _arm(arms: Mapping[str, ArmResult], derived: set[str]) -> ArmResult:
             elif not joined.reason:
                 joined.reason = run.reason
             joined.teacher = "; ".join(dict.fromkeys([*joined.teachers, *run.teachers]))
-    return replace(next(iter(arms.values())), runs=list(runs.values()))
+    first_arm = next(iter(arms.values()))
+    return replace(first_arm, runs=list(runs.values()))
