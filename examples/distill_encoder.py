@@ -66,10 +66,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False)
     texts = list(islice(read_texts(args.corpus), args.max_texts))
     length = min(args.max_length, count_positions(teacher.config))
-    rows = Dataset.from_list([dict(tokenizer(text, truncation=True, max_length=length)) for text in texts])
-    parts = rows.train_test_split(args.validation_fraction, seed=config.seed)
+    rows = []
+    for text in texts:
+        rows.append(dict(tokenizer(text, truncation=True, max_length=length)))
+    splits = Dataset.from_list(rows).train_test_split(args.validation_fraction, seed=config.seed)
+    train = splits["train"]
     collate = DataCollatorWithPadding(tokenizer)
-    sample = [collate(list(parts["train"].select(range(min(256, len(parts["train"]))))))]
+    num_sampled = min(256, len(train))
+    sampled_rows = list(train.select(range(num_sampled)))
+    sample = [collate(sampled_rows)]
     depth = teacher.config.num_hidden_layers
     student = project_student(
         teacher,
@@ -85,8 +90,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         teacher_model=teacher,
         args=config,
         data_collator=collate,
-        train_dataset=parts["train"],
-        eval_dataset=parts["test"],
+        train_dataset=train,
+        eval_dataset=splits["test"],
         processing_class=tokenizer,
     )
     trainer.train(resume_from_checkpoint=config.resume_from_checkpoint)

@@ -74,7 +74,9 @@ def main() -> None:
     parser.add_argument("--prices", type=int, default=3000, help="Number of generated problems about prices.")
     args = parser.parse_args()
     keys = held_out_keys(args.data_dir)
-    names = [*SOURCES, *RESEARCH_SOURCES] if args.research else [*SOURCES]
+    names = list(SOURCES)
+    if args.research:
+        names.extend(RESEARCH_SOURCES)
     selected = list(write_prices(args.prices))
     for name in names:
         problems = select_problems(args.new_data / f"{name}.jsonl.gz", keys)
@@ -82,7 +84,9 @@ def main() -> None:
         selected += problems
     args.folder.mkdir(parents=True, exist_ok=True)
     fields = ("id", "language", "text", "equation", "answer")
-    rows = ({name: getattr(problem, name) for name in fields} for problem in selected)
+    rows = []
+    for problem in selected:
+        rows.append({name: getattr(problem, name) for name in fields})
     write_json_lines(args.folder / "train.jsonl", rows)
     print(f"{len(selected):,} training problems in {args.folder}")
 

@@ -58,7 +58,9 @@ def judge(problem: MathWordProblem, equation: str) -> str:
         return "not judged"
     if equations_match(label, annotation, canonical=True):
         return "same"
-    return "equivalent" if mean_the_same(label, annotation, len(problem.numbers)) else "by chance"
+    if mean_the_same(label, annotation, len(problem.numbers)):
+        return "equivalent"
+    return "by chance"
 
 
 def count_kinds(labels: str, source: str, data_dir: str | None) -> Counter[str]:
@@ -81,9 +83,11 @@ def main() -> None:
     counts = count_kinds(args.labels, args.source, args.data_dir)
     num_judged = sum(counts.values()) - counts["not judged"]
     rows = []
-    for kind, meaning in KINDS.items():
-        share = "" if kind == "not judged" else f"{100 * counts[kind] / max(num_judged, 1):.1f}"
-        rows.append([kind, str(counts[kind]), share, meaning])
+    for name, meaning in KINDS.items():
+        share = ""
+        if name != "not judged":
+            share = f"{100 * counts[name] / max(num_judged, 1):.1f}"
+        rows.append([name, str(counts[name]), share, meaning])
     console = make_console()
     console.print(make_table("Pseudo-labels", ["", "labels", "%", "meaning"], rows, right=["labels", "%"]))
     console.print(f"Right: {counts['same'] + counts['equivalent']} of {num_judged}")

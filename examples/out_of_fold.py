@@ -14,7 +14,6 @@ import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -79,8 +78,12 @@ class OutsideFold(MathWordProblems):
     def trainer_arguments(self, model, processor, config=None):
         arguments = super().trainer_arguments(model, processor, config)
         rows = processor.prepare_dataset(arguments["train_dataset"])
-        folds = [int(fold_of(torch.tensor(ids), self.num_folds)) for ids in rows["input_ids"]]
-        arguments["train_dataset"] = rows.select([row for row, fold in enumerate(folds) if fold != self.left_out])
+        indices = []
+        for index, ids in enumerate(rows["input_ids"]):
+            fold = int(fold_of(torch.tensor(ids), self.num_folds))
+            if fold != self.left_out:
+                indices.append(index)
+        arguments["train_dataset"] = rows.select(indices)
         return arguments
 
 
@@ -94,8 +97,10 @@ class OutOfFoldTeacher(MwpSolver):
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor, **batch: Any) -> MwpSolverOutput:
         output = super().forward(input_ids, attention_mask, **batch)
-        others = [other(input_ids, attention_mask, **batch).logits for other in self.others]
-        logits = torch.stack([output.logits, *others])
+        logits_by_fold = [output.logits]
+        for solver in self.others:
+            logits_by_fold.append(solver(input_ids, attention_mask, **batch).logits)
+        logits = torch.stack(logits_by_fold)
         folds = fold_of(input_ids * attention_mask, len(logits))
         output.logits = logits[folds, torch.arange(len(folds), device=folds.device)]
         return output
@@ -116,18 +121,25 @@ class Trainings:
 
     def train(self, name: str, task: MathWordProblems, max_steps: int, teacher: MwpSolver | None = None) -> MwpSolver:
         """Train the solver of a name unless it is trained, and load it."""
-        known = options_in(*map(type, self.options), OutOfFoldConfig).values()
+        options = options_in(*map(type, self.options), OutOfFoldConfig).values()
         values = option_values(*self.options, self.config)
-        depends_on = {each.name: plain(values[each.name]) for each in known if affects_result(each)}
+        depends_on = {}
+        for option_field in options:
+            if affects_result(option_field):
+                depends_on[option_field.name] = plain(values[option_field.name])
         job = Job.named(self.config.output_dir, name, depends_on)
         config = replace(self.config, output_dir=str(job.path), max_steps=max_steps)
-        teachers = {} if teacher is None else {"teacher_model": teacher}
+        teachers = {}
+        if teacher is not None:
+            teachers["teacher_model"] = teacher
 
         def run() -> None:
             args = RunArguments(resume=job.checkpoint is not None, overwrite=True, test=False)
 
             def make() -> tuple[BaseTrainer, dict[str, Any]]:
-                return make_trainer(task, config, *task.build_model(self.options[1]), **teachers), task.data_record()
+                model, processor = task.build_model(self.options[1])
+                trainer = make_trainer(task, config, model, processor, **teachers)
+                return trainer, task.data_record()
 
             train_on_task(task, make, "train", name, (*self.options, args, config), self.console)
 
@@ -139,8 +151,10 @@ class Trainings:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Train and distil the solvers, and write their accuracy."""
-    kinds = (DataArguments, SolverArguments, FoldArguments, OutOfFoldConfig)
-    options = parse("out_of_fold", __doc__, kinds, sys.argv[1:] if argv is None else argv)
+    if argv is None:
+        argv = sys.argv[1:]
+    classes = (DataArguments, SolverArguments, FoldArguments, OutOfFoldConfig)
+    options = parse("out_of_fold", __doc__, classes, argv)
     data_args, _, fold_args, config = options
     quiet_libraries()
     trainings = Trainings(options, make_console())
@@ -148,8 +162,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     with keep_loaded():
         whole = trainings.train("labels", every, config.max_steps)
         steps = math.ceil(config.max_steps * (1 - 1 / fold_args.num_folds))
-        outside = partial(OutsideFold, data_args, fold_args.num_folds)
-        teachers = [trainings.train(f"fold_{fold}", outside(fold), steps) for fold in range(fold_args.num_folds)]
+        teachers = []
+        for fold in range(fold_args.num_folds):
+            task = OutsideFold(data_args, fold_args.num_folds, fold)
+            teachers.append(trainings.train(f"fold_{fold}", task, steps))
         trainings.train("in_fold", every, config.max_steps, whole)
         trainings.train("out_of_fold", every, config.max_steps, OutOfFoldTeacher(teachers))
     record = {"validation": trainings.accuracy, "problems": len(every.rows("validation")), **describe_environment()}

@@ -56,12 +56,14 @@ def table_rows(solver: RuntimeSolver, problems: Iterable[dict[str, Any]], column
         pattern = counts.setdefault(problem["pattern"], [0] * (len(columns) + 1))
         pattern[0] += 1
         total[0] += 1
-        for place, column in enumerate(columns, start=1):
+        for index, column in enumerate(columns, start=1):
             is_right, is_silent = solve(solver, problem, column)
-            pattern[place] += is_right
-            total[place] += is_right
-            wrong[place] += is_silent
-    rows = [[name, *map(str, pattern)] for name, pattern in sorted(counts.items())]
+            pattern[index] += is_right
+            total[index] += is_right
+            wrong[index] += is_silent
+    rows = []
+    for name, pattern in sorted(counts.items()):
+        rows.append([name, *map(str, pattern)])
     rows.append(["all", *map(str, total)])
     rows.append([f"wrong, plausibility of at least {SURE}", "", *map(str, wrong[1:])])
     return rows

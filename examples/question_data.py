@@ -58,7 +58,8 @@ def distract_by_topic(problems: list[MathWordProblem], seed: int) -> list[MathWo
     topics = defaultdict(list)
     for index, pairs in enumerate(pairs_of_problems):
         frequent = [(frequencies[pair], pair) for pair in pairs if frequencies[pair] >= MIN_TOPIC]
-        topics[min(frequent, default=(0, ""))].append(index)
+        topic = min(frequent, default=(0, ""))
+        topics[topic].append(index)
     distracted: list[MathWordProblem | None] = [None] * len(problems)
     for indices in topics.values():
         same_topic = [problems[index] for index in indices]
@@ -84,8 +85,10 @@ def add_remarks(problems: list[MathWordProblem], seed: int) -> Iterator[MathWord
         numbers = [n for n in (*range(2, 60), 80, 100, 120, 200) if n not in known_values]
         possible = []
         for remark in rng.sample(_REMARKS, len(_REMARKS)):
-            thing = rng.choice(things) if things else ""
-            if not thing and "{thing}" in remark:
+            thing = ""
+            if things:
+                thing = rng.choice(things)
+            elif "{thing}" in remark:
                 continue
             ending = remark.split("{n}")[1].replace("{thing}", thing)
             is_in_text = ending[:2] in problem.text or (thing and thing[1:] in problem.text)
@@ -93,13 +96,20 @@ def add_remarks(problems: list[MathWordProblem], seed: int) -> Iterator[MathWord
                 continue
             name = ""
             if person:
-                name = person[0] if rng.random() < 0.5 else "他"
-            possible.append(remark.format(n=numbers.pop(rng.randrange(len(numbers))), thing=thing, person=name))
+                name = "他"
+                if rng.random() < 0.5:
+                    name = person[0]
+            number = numbers.pop(rng.randrange(len(numbers)))
+            possible.append(remark.format(n=number, thing=thing, person=name))
         added = possible[: rng.choice((1, 1, 2, 3, 4))]
         text = problem.text
         starts = [start for start, _ in clauses[1:]]
-        position = starts[-1] if rng.random() < 0.7 else rng.choice(starts)
-        mark = text[position - 1] if text[position - 1] in "，,．。；;" else "，"
+        position = starts[-1]
+        if rng.random() >= 0.7:
+            position = rng.choice(starts)
+        mark = text[position - 1]
+        if mark not in "，,．。；;":
+            mark = "，"
         new_text = f"{text[:position]}{'，'.join(added)}{mark}{text[position:]}"
         yield with_added_numbers(problem, new_text, len(added), "R")
 
@@ -113,7 +123,8 @@ def distract(problems: list[MathWordProblem], seed: int) -> list[MathWordProblem
     for index, candidates in enumerate(zip(by_topic, with_remarks, by_any_problem, strict=True)):
         first = random.Random(f"{seed} {index}").randrange(3)
         rotated = candidates[first:] + candidates[:first]
-        distracted.append(next((problem for problem in rotated if problem is not None), None))
+        successful = (problem for problem in rotated if problem is not None)
+        distracted.append(next(successful, None))
     return distracted
 
 
@@ -129,9 +140,14 @@ def main() -> None:
     training = []
     for index, (row, problem, new) in enumerate(zip(data["train"], problems, distracted, strict=True)):
         is_second = (index + args.seed) % 2 == 1
-        if row["dataset"] == "math23k":
-            training.append(new if is_second and new is not None else problem)
-            reversed_problems = [] if is_second else reverse_operations(problem)
+        if row["dataset"] == "math23k" and is_second:
+            if new is None:
+                training.append(problem)
+            else:
+                training.append(new)
+        elif row["dataset"] == "math23k":
+            training.append(problem)
+            reversed_problems = reverse_operations(problem)
             if reversed_problems:
                 training.append(reversed_problems[(index // 2 + args.seed) % len(reversed_problems)])
         elif is_second or not problem.expression.is_leaf:

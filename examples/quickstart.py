@@ -117,7 +117,9 @@ def main(argv: list[str] | None = None) -> None:
 
     # 6. Evaluation: accuracy, size and speed on the held-out problems.
     metrics = measure(models, processor, test, args.num_beams)
-    search = "greedy" if args.num_beams == 1 else f"{args.num_beams} beams"
+    search = f"{args.num_beams} beams"
+    if args.num_beams == 1:
+        search = "greedy"
     title = f"{len(test)} held-out problems of ASDiv-A ({report.scheme}), seed {args.seed}, {search}"
     console.print(metrics_table(title, metrics))
 
@@ -197,7 +199,9 @@ def measure(models: dict, processor: hf_mwp.MwpProcessor, test: list[dict], num_
     for name, row in metrics.items():
         row["milliseconds"] = 1000 * latencies[name] / len(timed_problems)
         row["speedup"] = latencies["teacher"] / latencies[name]
-        row["retention"] = row["answer_accuracy"] / teacher_accuracy if teacher_accuracy else None
+        row["retention"] = None
+        if teacher_accuracy:
+            row["retention"] = row["answer_accuracy"] / teacher_accuracy
     return metrics
 
 

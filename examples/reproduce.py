@@ -34,9 +34,17 @@ from reproduce.table_result import TableResult, join_results
 
 
 PROGRAM = "reproduce.py"
-TABLES = {
-    path.stem.replace("_", "-"): path for path in sorted(Path(__file__).with_suffix("").glob("*.yaml"))
-}  # by name, such as compact-table4
+
+
+def find_tables(folder: Path) -> dict[str, Path]:
+    """Return the files of the tables in a folder by name, such as compact-table4."""
+    tables = {}
+    for path in sorted(folder.glob("*.yaml")):
+        tables[path.stem.replace("_", "-")] = path
+    return tables
+
+
+TABLES = find_tables(Path(__file__).with_suffix(""))
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -52,8 +60,10 @@ def main(argv: list[str] | None = None) -> int:
         return 0
     if (args.table is None) == (args.table_file is None):
         raise UsageError("Give the name of a table (`--list` shows them) or a --table_file.")
-    if args.table is not None and (message := unknown_name(args.table, TABLES, "table")):
-        raise ReportError(message)
+    if args.table is not None:
+        message = unknown_name(args.table, TABLES, "table")
+        if message:
+            raise ReportError(message)
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise UsageError(f"Start {PROGRAM} in one process; --launch PROGRAM starts its stages in several.")
 
@@ -76,7 +86,8 @@ def main(argv: list[str] | None = None) -> int:
     console.print(f"{folder} has {', '.join(written)}")
     if result.failed:
         console.print(f"Failed: {', '.join(result.failed)}; the same command tries them again.", style="red")
-    return 1 if result.failed else 0
+        return 1
+    return 0
 
 
 def parser() -> argparse.ArgumentParser:
@@ -110,11 +121,15 @@ def parser() -> argparse.ArgumentParser:
 def show_results(files: list[str], output_dir: str | None) -> TableResult:
     """Write Markdown and picture of existing results, joined if there are several files."""
     path = Path(files[0])
-    joined = len(files) > 1
-    if joined and output_dir is None:
+    folder = Path(output_dir or path.parent)
+    if len(files) == 1:
+        result = TableResult.load(path)
+        write_report(result, folder, path.stem)
+        return result
+    if output_dir is None:
         raise UsageError("Several --from_results are joined in an --output_dir, which must be given.")
-    result = join_results(files) if joined else TableResult.load(path)
-    write_report(result, Path(output_dir or path.parent), None if joined else path.stem)
+    result = join_results(files)
+    write_report(result, folder)
     return result
 
 
@@ -124,17 +139,23 @@ def write_report(result: TableResult, folder: Path, name: str | None = None) -> 
     result's own name. Return the names of the files.
     """
     name = name or result.file_name
+    files = [f"{name}.json", f"{name}.md"]
+    picture = None
     result.save(folder / f"{name}.json")
-    drawn = draw_table(result, folder / f"{name}.png")
-    text = to_markdown(result, f"{name}.png" if drawn else None)
+    if draw_table(result, folder / f"{name}.png"):
+        picture = f"{name}.png"
+        files.append(picture)
+    text = to_markdown(result, picture)
     (folder / f"{name}.md").write_text(text, encoding="utf-8")
-    return [f"{name}.json", f"{name}.md", *([f"{name}.png"] if drawn else [])]
+    return files
 
 
 def list_tables() -> RichTable:
     """List all tables with a one-line description."""
-    contents = ((name, read_yaml(path)) for name, path in TABLES.items())
-    rows = ((name, str(content.get("about") or content.get("table"))) for name, content in contents)
+    rows = []
+    for name, path in TABLES.items():
+        content = read_yaml(path)
+        rows.append((name, str(content.get("about") or content.get("table"))))
     listing = make_table(f"{PROGRAM} TABLE", ("table", "what it shows"), rows)
     listing.columns[0].no_wrap = True
     return listing
@@ -152,8 +173,10 @@ def plan_table(reproduction: Reproduction) -> RichTable:
             state = "not asked for"
         elif obstacle := reproduction.obstacle(arm, seed):
             state = f"skipped: {obstacle}"
+        elif done == len(stages):
+            state = "done"
         else:
-            state = "done" if done == len(stages) else "to do"
+            state = "to do"
         rows.append((arm.title, str(seed), f"{done} / {len(stages)}", state))
     headings = ("arm", "seed", "stages (done / all)", "state")
     return make_table(f"{table.title}, budget {reproduction.budget}", headings, rows)
@@ -168,14 +191,21 @@ def result_table(result: TableResult) -> RichTable:
         for column in columns:
             paper = arm.paper.get(column.name)
             cell = column.show(arm.mean(column.name), arm.deviation(column.name))
-            cells.append(cell if paper is None else f"{cell} ({column.show(paper)})")
-        rows.append((*cells, "-" if arm.seconds is None else f"{arm.seconds:.0f}"))
+            if paper is not None:
+                cell += f" ({column.show(paper)})"
+            cells.append(cell)
+        if arm.seconds is None:
+            cells.append("-")
+        else:
+            cells.append(f"{arm.seconds:.0f}")
+        rows.append(cells)
     title = f"{result.title}, budget {result.budget} (the paper's figures in brackets)"
-    figures = [*(f"{column.title} {column.unit}".rstrip() for column in columns), "seconds"]
-    shown = make_table(title, ("arm", *figures), rows, right=figures)
-    shown.caption = result.caution or None
-    shown.caption_justify = "left"
-    return shown
+    headings = [f"{column.title} {column.unit}".rstrip() for column in columns]
+    headings.append("seconds")
+    table = make_table(title, ("arm", *headings), rows, right=headings)
+    table.caption = result.caution or None
+    table.caption_justify = "left"
+    return table
 
 
 if __name__ == "__main__":

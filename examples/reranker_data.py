@@ -43,12 +43,16 @@ def main() -> None:
     parser.add_argument("--data_dir", help="Folder of the datasets; examples/data by default.")
     parser.add_argument("--asdiv", action="store_true", help="For the student trained on ASDiv-A.")
     args = parser.parse_args()
-    asdiv = ["asdiv_a:train"] if args.asdiv else []
+    extra_train = ["mawps:train", "gsm8k_steps:train"]
+    extra_exclude = ["asdiv_a:all", "mawps:test"]
+    if args.asdiv:
+        extra_train = ["asdiv_a:train", *extra_train]
+        extra_exclude = ["asdiv_a:test", "mawps:test"]
     data = load_mwp_dataset(
         "gsm8k",
         args.data_dir,
-        extra_train=[*asdiv, "mawps:train", "gsm8k_steps:train"],
-        extra_exclude=["asdiv_a:test" if asdiv else "asdiv_a:all", "mawps:test"],
+        extra_train=extra_train,
+        extra_exclude=extra_exclude,
         validation_fraction=0.04,
         drop_overlap="train",
         augment_distractors=True,
@@ -57,8 +61,9 @@ def main() -> None:
     steps = load_mwp_dataset("gsm8k_steps", args.data_dir)
     held_out = [problem_from_row(row) for row in chain(data["validation"], steps["validation"])]
     train_size = len(data["train"])
-    sample = data["train"].select(random.Random(0).sample(range(train_size), min(NUM_TRAINING, train_size)))
-    fitted = held_out + held_out_copies(held_out) + [problem_from_row(row) for row in sample]
+    indices = random.Random(0).sample(range(train_size), min(NUM_TRAINING, train_size))
+    sample = [problem_from_row(row) for row in data["train"].select(indices)]
+    fitted = held_out + held_out_copies(held_out) + sample
     fields = ("id", "text", "equation", "answer")
     rows = []
     for problem in fitted:

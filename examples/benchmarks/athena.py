@@ -59,8 +59,12 @@ class Setting:
 
         torch.manual_seed(SEED)
         data = load_mwp_dataset(name)["train"]
-        chinese = name == "math23k"
-        tokenizer, language = (VOCABULARY, "zh") if chinese else (resolve_encoder("all-MiniLM-L6-v2"), "en")
+        if name == "math23k":
+            tokenizer = VOCABULARY
+            language = "zh"
+        else:
+            tokenizer = resolve_encoder("all-MiniLM-L6-v2")
+            language = "en"
         self.processor = MwpProcessor.build(tokenizer, map(problem_from_row, data), language=language)
         layers, width = map(int, args.shape.split("x"))
         sizes = {"num_hidden_layers": layers, "hidden_size": width, "intermediate_size": 4 * width}
@@ -74,24 +78,34 @@ class Setting:
         self.processor.vocabulary = PlanMaker(config).vocabulary
         self.processor.add_columns(self.decoder.extra_columns)
         self.collator = self.decoder.make_collator(self.processor)
-        sample = random.Random(SEED).sample(range(len(data)), min(len(data), 100 * args.batch_size))
+        num_sampled = min(len(data), 100 * args.batch_size)
+        sample = random.Random(SEED).sample(range(len(data)), num_sampled)
         encoded = self.processor.encode(data.select(sample).to_list(), with_labels=True, skipped=[])
-        rows = [dict(zip(encoded, each, strict=True)) for each in zip(*encoded.values(), strict=True)]
-        rows = [row for row in rows if row["labels"] and self.collator.plan(row) is not None]
+        rows = []
+        for values in zip(*encoded.values(), strict=True):
+            row = dict(zip(encoded, values, strict=True))
+            if row["labels"] and self.collator.plan(row) is not None:
+                rows.append(row)
+        lengths = [row["length"] for row in rows]
+        order = list(LengthGroupedSampler(lengths, args.batch_size, SEED))
         # The first batch is the longest.
-        order = list(LengthGroupedSampler([row["length"] for row in rows], args.batch_size, SEED))[args.batch_size :]
-        self.rows = [rows[place] for place in order]
+        order = order[args.batch_size :]
+        self.rows = [rows[index] for index in order]
 
-    def batches(self, count: int, size: int) -> list[list[dict]]:
-        return [self.rows[start : start + size] for start in range(0, count, size)]
+    def batches(self, num_problems: int, size: int) -> list[list[dict]]:
+        return [self.rows[start : start + size] for start in range(0, num_problems, size)]
 
     def states(self, batch: dict):
         return self.encoder(input_ids=batch["input_ids"], attention_mask=batch["attention_mask"]).last_hidden_state
 
     def decode(self, batch: dict, states):
         """Return the output of the batched form."""
-        names = ("number_positions", "question_positions", "plans")
-        return self.decoder(states, **{name: batch[name] for name in names})
+        return self.decoder(
+            states,
+            number_positions=batch["number_positions"],
+            question_positions=batch["question_positions"],
+            plans=batch["plans"],
+        )
 
 
 class OneByOne:
@@ -106,37 +120,47 @@ class OneByOne:
         self.twin = naive_athena
         self.setting = setting
         config = setting.decoder.config
-        self.constants = {literal: Fraction(parse_number(literal)) for literal in config.constants}
+        self.constants = {}
+        for literal in config.constants:
+            self.constants[literal] = Fraction(parse_number(literal))
         self.initial = [("CON", self.constants[literal]) for literal in config.initial_constants]
         self.golds: dict[tuple, tuple] = {}
 
-    def thoughts(self, row: dict) -> tuple[list[int], list[tuple]]:
-        slots = self.setting.collator.maker.initial_slots(row["number_positions"], row["number_groups"])
-        return slots, [*(("NUM", slot) for slot in slots), *self.initial]
+    def slots(self, row: dict) -> list[int]:
+        """Return the number slots of the initial thoughts of a problem."""
+        return self.setting.collator.maker.initial_slots(row["number_positions"], row["number_groups"])
+
+    def initial_thoughts(self, row: dict) -> list[tuple]:
+        """Return the initial thoughts of a problem: its numbers, then the constants."""
+        numbers = [("NUM", slot) for slot in self.slots(row)]
+        return [*numbers, *self.initial]
 
     def gold(self, row: dict) -> tuple:
         key = (*row["labels"], *row["number_groups"])
         if key not in self.golds:
-            _, initial = self.thoughts(row)
             expression = self.setting.processor.vocabulary.decode(row["labels"])
             node = self.twin.read(expression, self.constants)
-            pool, rounds = self.twin.gold(initial, node)
+            pool, rounds = self.twin.gold(self.initial_thoughts(row), node)
             self.golds[key] = rounds, pool.index(node.thought)
         return self.golds[key]
 
     def naive(self, row: dict, states):
-        slots, _ = self.thoughts(row)
-        positions = [row["number_positions"][slot] for slot in slots]
+        positions = [row["number_positions"][slot] for slot in self.slots(row)]
         return self.twin.NaiveAthena(self.setting.decoder, states, positions, row["question_positions"])
 
     def loss(self, rows: list[dict], states):
-        losses = [self.naive(row, own).loss(*self.gold(row))[0] for row, own in zip(rows, states, strict=True)]
+        losses = []
+        for row, row_states in zip(rows, states, strict=True):
+            naive = self.naive(row, row_states)
+            rounds, answer_index = self.gold(row)
+            losses.append(naive.loss(rounds, answer_index)[0])
         return sum(losses)
 
     def answer(self, row: dict, states) -> str:
         config = self.setting.decoder.config
         naive = self.naive(row, states)
-        pool, _ = naive.search(self.thoughts(row)[1], config.max_depth, config.threshold, config.strength)
+        thoughts = self.initial_thoughts(row)
+        pool, _ = naive.search(thoughts, config.max_depth, config.threshold, config.strength)
         return pool[int(naive.answers().argmax())]
 
 
@@ -158,13 +182,15 @@ def measure(name: str, args: argparse.Namespace) -> dict:
         states = setting.states(batch)
         if form == "batched":
             loss = setting.decode(batch, states).loss * len(rows)
+        elif form == "decoder one by one":
+            loss = peer.loss(rows, states)
         else:
-            loss = peer.loss(rows, states) if form == "decoder one by one" else states.sum()
+            loss = states.sum()
         loss.backward()
         return loss.item()
 
-    count = args.batch_size * args.steps
-    batches = setting.batches(count, args.batch_size)
+    num_problems = args.batch_size * args.steps
+    batches = setting.batches(num_problems, args.batch_size)
     for rows in batches:
         for row in rows:
             peer.gold(row)
@@ -175,12 +201,16 @@ def measure(name: str, args: argparse.Namespace) -> dict:
                 optimizer.zero_grad()
                 gradients(rows, form)
                 optimizer.step()
-    sizes = [len(setting.collator.plan(row).kept) for rows in batches for row in rows]
+    num_candidates = []
+    for rows in batches:
+        for row in rows:
+            plan = setting.collator.plan(row)
+            num_candidates.append(len(plan.kept))
     solved = solve(setting, peer, args, name)
     return {
-        "training": {form: clock.cpu / count for form, clock in clocks.items()},
+        "training": {form: clock.cpu / num_problems for form, clock in clocks.items()},
         "loss": max(losses) - min(losses),
-        "candidates": sum(sizes) / len(sizes),
+        "candidates": sum(num_candidates) / len(num_candidates),
         **solved,
     }
 
@@ -190,30 +220,38 @@ def solve(setting: Setting, peer: OneByOne, args: argparse.Namespace, name: str)
     import torch
 
     setting.encoder.eval()
-    batches = [(rows, setting.collator(rows)) for rows in setting.batches(args.problems, args.batch_size)]
-    fit(setting, [batch for _, batch in batches], args, name)
+    row_batches = setting.batches(args.problems, args.batch_size)
+    batches = [setting.collator(rows) for rows in row_batches]
+    fit(setting, batches, args, name)
     # The reference has no limits; random weights keep half of all candidates, so it only runs three rounds.
-    setting.decoder.eval().config.max_depth = 3 if args.quick else int(setting.decoder.deepest_target)
+    setting.decoder.eval()
+    setting.decoder.config.max_depth = 3 if args.quick else int(setting.decoder.deepest_target)
     clocks = {form: Clock() for form in FORMS}
     equal = 0
     right = 0
     with torch.no_grad():
-        for rows, batch in batches:
+        for rows, batch in zip(row_batches, batches, strict=True):
             with clocks["encoder alone"]:
                 states = setting.states(batch)
             with clocks["batched"]:
-                inputs = {name: batch[name] for name in ("number_positions", "number_groups", "question_positions")}
-                found = setting.decoder.generate(setting.states(batch), **inputs)
+                output = setting.decoder.generate(
+                    setting.states(batch),
+                    number_positions=batch["number_positions"],
+                    number_groups=batch["number_groups"],
+                    question_positions=batch["question_positions"],
+                )
             with clocks["decoder one by one"]:
                 states = setting.states(batch)
-                answers = [peer.answer(row, own) for row, own in zip(rows, states, strict=True)]
+                peer_answers = [peer.answer(row, row_states) for row, row_states in zip(rows, states, strict=True)]
             with clocks["one by one"]:
                 for row in rows:
-                    peer.answer(row, setting.states(setting.collator([row]))[0])
-            for row, ids, answer in zip(rows, found.sequences[:, 0].tolist(), answers, strict=True):
-                ours, target = (setting.processor.decode(each).canonical() for each in (ids, row["labels"]))
-                equal += ours == peer.twin.infix(answer).canonical()
-                right += ours == target
+                    row_states = setting.states(setting.collator([row]))[0]
+                    peer.answer(row, row_states)
+            sequences = output.sequences[:, 0].tolist()
+            for row, ids, peer_answer in zip(rows, sequences, peer_answers, strict=True):
+                answer = setting.processor.decode(ids).canonical()
+                equal += answer == peer.twin.infix(peer_answer).canonical()
+                right += answer == setting.processor.decode(row["labels"]).canonical()
     seconds = {form: clock.cpu / args.problems for form, clock in clocks.items()}
     return {"solving": seconds, "equal": equal, "right": right}
 
@@ -225,26 +263,28 @@ def fit(setting: Setting, batches: list[dict], args: argparse.Namespace, name: s
 
     path = CACHE / f"athena-{name}-{args.shape}-{args.problems}-{args.fit_steps}.safetensors"
     if path.exists():
-        encoder = {}
-        decoder = {}
+        weights: dict[str, dict] = {"encoder": {}, "decoder": {}}
         for key, tensor in load_file(path).items():
-            part, _, own = key.partition(".")
-            (encoder if part == "encoder" else decoder)[own] = tensor
-        setting.encoder.load_state_dict(encoder)
-        setting.decoder.load_state_dict(decoder)
+            model_name, _, weight_name = key.partition(".")
+            weights[model_name][weight_name] = tensor
+        setting.encoder.load_state_dict(weights["encoder"])
+        setting.decoder.load_state_dict(weights["decoder"])
         return
     with torch.no_grad():
         encoded = [setting.states(batch) for batch in batches]
     optimizer = torch.optim.AdamW(setting.decoder.parameters(), lr=5e-4, fused=True)
     for step in range(args.fit_steps):
-        place = step % len(batches)
+        index = step % len(batches)
         optimizer.zero_grad()
-        setting.decode(batches[place], encoded[place]).loss.backward()
+        output = setting.decode(batches[index], encoded[index])
+        output.loss.backward()
         torch.nn.utils.clip_grad_norm_(setting.decoder.parameters(), 1.0)
         optimizer.step()
     CACHE.mkdir(exist_ok=True)
-    parts = {"encoder": setting.encoder, "decoder": setting.decoder}
-    state = {f"{part}.{key}": value for part, model in parts.items() for key, value in model.state_dict().items()}
+    state = {}
+    for model_name, model in (("encoder", setting.encoder), ("decoder", setting.decoder)):
+        for weight_name, tensor in model.state_dict().items():
+            state[f"{model_name}.{weight_name}"] = tensor
     save_file(state, path)
 
 
@@ -253,17 +293,23 @@ def report(results: dict[str, dict], args: argparse.Namespace) -> str:
     rows = []
     for name, figures in results.items():
         for label in ("training", "solving"):
-            ours, mixed, peer, encoder = (figures[label][form] for form in FORMS)
-            speeds = [f"{1 / seconds:.1f}" for seconds in (ours, mixed, peer)]
-            ratios = [f"{peer / ours:.1f}", f"{(mixed - encoder) / (ours - encoder):.1f}", f"{1 - encoder / ours:.0%}"]
+            seconds = figures[label]
+            batched = seconds["batched"]
+            mixed = seconds["decoder one by one"]
+            peer = seconds["one by one"]
+            encoder = seconds["encoder alone"]
+            speeds = [f"{1 / batched:.1f}", f"{1 / mixed:.1f}", f"{1 / peer:.1f}"]
+            decoder_speed_up = (mixed - encoder) / (batched - encoder)
+            ratios = [f"{peer / batched:.1f}", f"{decoder_speed_up:.1f}", f"{1 - encoder / batched:.0%}"]
             rows.append([f"{name}, {label}", *speeds, *ratios])
     head = [f"{args.shape}, batch {args.batch_size}", *FORMS[:3], "times faster", "decoder alone", "decoder's share"]
-    checks = [
-        f"{name}: {figures['candidates']:.0f} judged candidates a problem in training; losses differ by "
-        f"{figures['loss']:.0e}. Solving: {figures['equal']} of {args.problems} answers are the same, "
-        f"{figures['right']} are right."
-        for name, figures in results.items()
-    ]
+    checks = []
+    for name, figures in results.items():
+        checks.append(
+            f"{name}: {figures['candidates']:.0f} judged candidates a problem in training; losses differ by "
+            f"{figures['loss']:.0e}. Solving: {figures['equal']} of {args.problems} answers are the same, "
+            f"{figures['right']} are right."
+        )
     text = "Problems per CPU second, encoder included; training with backward pass and optimiser."
     return "\n\n".join([text, table(head, rows), *checks])
 
@@ -272,7 +318,8 @@ def main() -> None:
     args = parse_arguments()
     restart_with_threads(args.threads)
     settle(args.threads)
-    show_report("ATHENA", report({name: measure(name, args) for name in args.datasets}, args), args.write)
+    results = {name: measure(name, args) for name in args.datasets}
+    show_report("ATHENA", report(results, args), args.write)
 
 
 if __name__ == "__main__":

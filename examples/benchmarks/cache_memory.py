@@ -34,11 +34,12 @@ def measure(problems: int, steps: int, student_fields: dict | None = None, teach
 
     settle(threads=1)
     train = hf_mwp.load_mwp_dataset("math23k")["train"].filter(lambda row: len(row["text"]) in LENGTHS)
-    rows = train.select(random.Random(SEED).choices(range(len(train)), k=problems))
+    indices = random.Random(SEED).choices(range(len(train)), k=problems)
+    rows = train.select(indices)
     # An added character, not a digit, makes repeated problems different for the cache.
     rows = rows.map(lambda row, index: {"text": row["text"] + chr(FIRST_CHARACTER + index)}, with_indices=True)
-    some = map(problem_from_row, train.select(range(1000)))
-    processor = hf_mwp.MwpProcessor.build(VOCABULARY, some, min_constant_count=1, indexed_numbers=True)
+    first_problems = map(problem_from_row, train.select(range(1000)))
+    processor = hf_mwp.MwpProcessor.build(VOCABULARY, first_problems, min_constant_count=1, indexed_numbers=True)
     config = hf_mwp.MwpStudentConfig(**(student_fields or {}))
     with tempfile.TemporaryDirectory() as folder:
         trainer = hf_mwp.DistillationTrainer(
@@ -59,10 +60,10 @@ def measure(problems: int, steps: int, student_fields: dict | None = None, teach
 
 def report(figures: dict[int, dict], steps: int) -> str:
     """Everything measured, as Markdown."""
-    rows = [
-        [f"{problems:,}", *(f"{each[name] / 2**20:.0f}" for name in ("cache", "anonymous", "mapped"))]
-        for problems, each in figures.items()
-    ]
+    rows = []
+    for problems, nbytes in figures.items():
+        mebibytes = [f"{nbytes[name] / 2**20:.0f}" for name in ("cache", "anonymous", "mapped")]
+        rows.append([f"{problems:,}", *mebibytes])
     text = (
         f"Maximum at the end of {steps} steps with {BATCH_SIZE} problems of 40 to 60 characters. Each size runs in a "
         "new process, which also builds the cache. Mapped memory has libraries and the parts of the "

@@ -7,6 +7,7 @@ them. Solvers and ways alternate in each round.
 """
 
 import argparse
+from collections import defaultdict
 from collections.abc import Sequence
 
 from measuring import Clock, restart_with_threads, show_report, table
@@ -58,19 +59,25 @@ def measure(args: argparse.Namespace) -> dict[str, dict[str, float]]:
         name = f"{type(model.decoder).__name__}, {model.decoder.num_parameters() / 1e6:.1f} M parameters"
         solvers[name] = model.eval(), processor
         run(*solvers[name], 1, 32)
-    clocks = {name: {way: Clock() for way in WAYS} for name in solvers}
+    clocks = defaultdict(Clock)
     for _ in range(args.rounds):
         for way, (beams, size) in WAYS.items():
             for name, solver in solvers.items():
-                with clocks[name][way]:
+                with clocks[name, way]:
                     run(*solver, beams, size)
     scale = 1000 / (args.rounds * args.problems)
-    return {name: {way: clock.cpu * scale for way, clock in own.items()} for name, own in clocks.items()}
+    milliseconds = {}
+    for name in solvers:
+        milliseconds[name] = {way: clocks[name, way].cpu * scale for way in WAYS}
+    return milliseconds
 
 
 def report(figures: dict[str, dict[str, float]], args: argparse.Namespace) -> str:
     """Return the table as Markdown."""
-    rows = [[name, *(f"{own[way]:.1f}" for way in WAYS)] for name, own in figures.items()]
+    rows = []
+    for name, milliseconds in figures.items():
+        cells = [f"{milliseconds[way]:.1f}" for way in WAYS]
+        rows.append([name, *cells])
     text = f"{args.problems} test problems of {args.dataset}, CPU milliseconds per problem, {args.threads} thread."
     return "\n\n".join([text, table(["decoder", *WAYS], rows)])
 

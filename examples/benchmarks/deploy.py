@@ -90,17 +90,18 @@ def make_variants(model: str, folder: Path, train, sizes: dict[str, int] = LARGE
     config = MwpStudentConfig(vocab_size=vocabulary, max_position_embeddings=positions, **sizes)
     torch.manual_seed(0)
     large = MwpSolver.from_encoder_decoder_pretrained(MwpStudentModel(config, add_pooling_layer=False), processor)
-    scores = GateGradient().scores(solver, [MwpCollator(processor)(processor.prepare_dataset(train).to_list())])
+    batch = MwpCollator(processor)(processor.prepare_dataset(train).to_list())
+    scores = GateGradient().scores(solver, [batch])
     pruned = prune_heads(solver, choose_heads(scores, PRUNED))
-    for name, each in (("large", large), ("pruned", pruned.half())):
-        each.save_pretrained(folder / name)
+    for name, saved_solver in (("large", large), ("pruned", pruned.half())):
+        saved_solver.save_pretrained(folder / name)
         processor.save_pretrained(folder / name)
         for file in ("plausibility.json", "generation_config.json"):
             if (Path(model) / file).is_file():
                 shutil.copyfile(Path(model) / file, folder / name / file)
-    found = {BERT: Variant(folder / "large", "torch"), STUDENT: Variant(Path(model), "torch")}
+    variants = {BERT: Variant(folder / "large", "torch"), STUDENT: Variant(Path(model), "torch")}
     cut = f"{PRUNED:.0%} of heads cut"
-    for name, source, kind, quantize in (
+    for name, source, export_format, quantize in (
         ("student, NumPy fp32", model, "numpy", None),
         ("student, NumPy int8", model, "numpy", "int8"),
         ("student, ONNX fp32", model, "onnx", None),
@@ -109,13 +110,13 @@ def make_variants(model: str, folder: Path, train, sizes: dict[str, int] = LARGE
         (f"{cut}, NumPy fp32", folder / "pruned", "numpy", None),
         (f"{cut}, ONNX int8", folder / "pruned", "onnx", "int8"),
     ):
-        if kind is None:
-            found[name] = Variant(Path(source), "torch")
+        if export_format is None:
+            variants[name] = Variant(Path(source), "torch")
             continue
         target = folder / name.replace(" ", "_").replace("%", "")
-        export_solver(ExportArguments(str(source), str(target), format=kind, quantize=quantize))
-        found[name] = Variant(target)
-    return found
+        export_solver(ExportArguments(str(source), str(target), format=export_format, quantize=quantize))
+        variants[name] = Variant(target)
+    return variants
 
 
 def make_solvers(variants: dict[str, Variant], texts: Sequence[str], sizes: dict[str, int] = LARGE) -> dict:
@@ -139,37 +140,40 @@ def measure_times(solvers: dict, texts: Sequence[str], rounds: int) -> dict:
     for solve in solvers.values():
         solve(list(texts[:2]), batch_size=1, num_beams=1)
     for _ in range(rounds):
-        found = defaultdict(list)
+        round_seconds = defaultdict(list)
         for start in range(0, len(texts), BATCH_SIZE):
             block = list(texts[start : start + BATCH_SIZE])
+            singles = [[text] for text in block]
             for name, solve in solvers.items():
                 for search, options in SEARCHES.items():
-                    for size, calls in ((1, [[text] for text in block]), (BATCH_SIZE, [block])):
-                        for call in calls:
+                    for size, batches in ((1, singles), (BATCH_SIZE, [block])):
+                        for batch in batches:
                             began = time.process_time()
-                            solve(call, batch_size=size, **options)
-                            found[name, search, size].append((time.process_time() - began) / len(call))
-        for key, seconds in found.items():
-            best[key] = np.minimum(best.get(key, np.inf), seconds)
+                            solve(batch, batch_size=size, **options)
+                            seconds = (time.process_time() - began) / len(batch)
+                            round_seconds[name, search, size].append(seconds)
+        for key, seconds_by_call in round_seconds.items():
+            best[key] = np.minimum(best.get(key, np.inf), seconds_by_call)
     return best
 
 
 def count_right(solvers: dict, rows) -> dict[tuple[str, str], int]:
     """Count correct answers by variant and search, except for random weights."""
-    return {
-        (name, search): sum(
-            answers_match(found["answer"], answer)
-            for found, answer in zip(solve(list(rows["text"]), batch_size=1, **options), rows["answer"], strict=True)
-        )
-        for name, solve in solvers.items()
-        for search, options in SEARCHES.items()
-        if name != BERT
-    }
+    right = {}
+    for name, solve in solvers.items():
+        if name == BERT:
+            continue
+        for search, options in SEARCHES.items():
+            solutions = solve(list(rows["text"]), batch_size=1, **options)
+            right[name, search] = 0
+            for solution, answer in zip(solutions, rows["answer"], strict=True):
+                right[name, search] += answers_match(solution["answer"], answer)
+    return right
 
 
 def measure_start(variant: Variant, text: str, starts: int) -> tuple[float, float, float]:
     """Measure minimum wall and CPU seconds of `hf-mwp solve` until the first answer, and resident bytes."""
-    found = []
+    measured = []
     command = ["solve", text, "--model", str(variant.folder), "--runtime", variant.runtime, "--num_beams", "1"]
     for _ in range(starts):
         began = time.time()
@@ -184,40 +188,53 @@ def measure_start(variant: Variant, text: str, starts: int) -> tuple[float, floa
         status, ended, cpu, memory = json.loads(result.stdout.splitlines()[-1])
         if status:
             raise RuntimeError(f"hf-mwp {' '.join(command)} ended with {status}.")
-        found.append((ended - began, cpu, memory))
-    return tuple(min(column) for column in zip(*found, strict=True))
+        measured.append((ended - began, cpu, memory))
+    wall_seconds, cpu_seconds, resident_bytes = zip(*measured, strict=True)
+    return min(wall_seconds), min(cpu_seconds), min(resident_bytes)
 
 
 def folder_size(folder: Path) -> int:
     """Return the size of the files needed to solve, without records, cards and digests of training texts."""
-    left_out = {"training_texts.safetensors", "record.json", "README.md"}
-    return sum(path.stat().st_size for path in folder.iterdir() if path.is_file() and path.name not in left_out)
+    not_needed = {"training_texts.safetensors", "record.json", "README.md"}
+    size = 0
+    for path in folder.iterdir():
+        if path.is_file() and path.name not in not_needed:
+            size += path.stat().st_size
+    return size
+
+
+def latency_cells(seconds: np.ndarray) -> list[str]:
+    """Return median and 95 % quantile in milliseconds, and problems per second."""
+    return [
+        f"{1e3 * np.median(seconds):.1f}",
+        f"{1e3 * np.quantile(seconds, 0.95):.1f}",
+        f"{1 / seconds.mean():.0f}",
+    ]
 
 
 def report(times: dict, starts: dict, right: dict, sizes: dict, problems: int, timed: int) -> str:
     """Return two tables: latency; startup time, memory, size and accuracy."""
     base = np.median(times[STUDENT, "greedy", 1])
     rows = []
+    medians = {}
     for name in starts:
+        medians[name] = np.median(times[name, "greedy", 1])
         cells = []
         for search in SEARCHES:
-            each = times[name, search, 1]
-            cells += [f"{1e3 * np.median(each):.1f}", f"{1e3 * np.quantile(each, 0.95):.1f}", f"{1 / each.mean():.0f}"]
-        batch = times[name, "greedy", BATCH_SIZE]
-        cells += [f"{1e3 * np.median(batch):.1f}", f"{1e3 * np.quantile(batch, 0.95):.1f}", f"{1 / batch.mean():.0f}"]
-        ratio = np.median(times[BERT, "greedy", 1]) / np.median(times[name, "greedy", 1])
+            cells += latency_cells(times[name, search, 1])
+        cells += latency_cells(times[name, "greedy", BATCH_SIZE])
+        ratio = np.median(times[BERT, "greedy", 1]) / medians[name]
         rows.append([name, *cells, f"{ratio:.1f}"])
+    fastest = min(medians.values())
     head = ["", *(["p50, ms", "p95, ms", "a second"] * 3), "times faster than 12 x 768"]
     speed = table(head, rows)
-    rows = [
-        [name, f"{wall:.2f}", f"{cpu:.2f}", f"{memory / 2**20:.0f}", f"{sizes[name] / 1e6:.1f}"]
-        + [str(right.get((name, search), "-")) for search in SEARCHES]
-        for name, (wall, cpu, memory) in starts.items()
-    ]
+    rows = []
+    for name, (wall, cpu, memory) in starts.items():
+        cells = [f"{wall:.2f}", f"{cpu:.2f}", f"{memory / 2**20:.0f}", f"{sizes[name] / 1e6:.1f}"]
+        for search in SEARCHES:
+            cells.append(str(right.get((name, search), "-")))
+        rows.append([name, *cells])
     head = ["", "start, s", "start, CPU s", "resident MiB", "on disk, MB", "right, greedy", "right, default search"]
-    fastest = min(
-        np.median(seconds) for (_, search, size), seconds in times.items() if search == "greedy" and size == 1
-    )
     return (
         f"{timed} test problems of Math23k, one thread, CPU time. Columns in threes: greedy at batch 1; the folder's "
         f"default search (8 beams, re-ranked) at batch 1; greedy in batches of {BATCH_SIZE}, a problem (the runtime "
@@ -236,8 +253,8 @@ def measure(args: argparse.Namespace, sizes: dict[str, int] = LARGE) -> str:
     texts = list(rows["text"][: args.timed])
     with tempfile.TemporaryDirectory() as folder:
         variants = make_variants(args.model, Path(folder), data["train"].select(range(64)), sizes)
-        starts = {name: measure_start(each, texts[0], args.starts) for name, each in variants.items()}
-        on_disk = {name: folder_size(each.folder) for name, each in variants.items()}
+        starts = {name: measure_start(variant, texts[0], args.starts) for name, variant in variants.items()}
+        on_disk = {name: folder_size(variant.folder) for name, variant in variants.items()}
         solvers = make_solvers(variants, texts, sizes)
         times = measure_times(solvers, texts, args.rounds)
         right = count_right(solvers, rows)

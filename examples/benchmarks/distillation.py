@@ -62,10 +62,11 @@ def new_teacher(args: argparse.Namespace, processor, narrow: int | None, config_
     if not config_fields:
         config = AutoConfig.from_pretrained(args.teacher, trust_remote_code=False)
         config_fields = {"num_hidden_layers": config.num_hidden_layers}
-    count = config_fields["num_hidden_layers"]
+    num_layers = config_fields["num_hidden_layers"]
     settings = {}
     if narrow is not None:
-        settings = {"bottleneck_layers": [count // 3, 2 * count // 3, count], "bottleneck_size": narrow}
+        layers = [num_layers // 3, 2 * num_layers // 3, num_layers]
+        settings = {"bottleneck_layers": layers, "bottleneck_size": narrow}
     if args.teacher is None:
         return new_solver(processor, MwpStudentConfig(**config_fields), **settings)
     return MwpSolver.from_encoder_decoder_pretrained(args.teacher, processor, **settings)
@@ -96,8 +97,13 @@ class Watch:
 def resident(name: str) -> int:
     """Return a memory value of the process in bytes; 0 if the system does not report it."""
     status = Path("/proc/self/status")
-    lines = status.read_text(encoding="utf-8").splitlines() if status.exists() else []
-    return sum(int(line.split()[1]) << 10 for line in lines if line.startswith(f"{name}:"))
+    if not status.exists():
+        return 0
+    for line in status.read_text(encoding="utf-8").splitlines():
+        if line.startswith(f"{name}:"):
+            kilobytes = int(line.split()[1])
+            return kilobytes << 10
+    return 0
 
 
 def settle(threads: int) -> None:
@@ -140,19 +146,28 @@ def measure(args: argparse.Namespace, student_fields: dict | None = None, sizes=
 
     settle(args.threads)
     train = load_mwp_dataset("math23k", data_dir=args.data_dir)["train"]
-    rows = train.select(random.Random(SEED).sample(range(len(train)), args.problems)).to_list()
+    indices = random.Random(SEED).sample(range(len(train)), args.problems)
+    rows = train.select(indices).to_list()
     processor = MwpProcessor.build(VOCABULARY, map(problem_from_row, rows), min_constant_count=1, indexed_numbers=True)
     student_config = MwpStudentConfig(**(student_fields or {}))
     figures = {"problems": args.problems, "batch_size": args.batch_size, "rounds": args.rounds, "tables": {}}
-    for width in args.widths if args.teacher is None else [None]:
-        fields = {} if width is None else sizes(width)
-        name = args.teacher if width is None else f"{fields['num_hidden_layers']} x {width}"
-        for narrow in (student_config.hidden_size, None):
-            target = "hidden states through projections" if narrow is None else f"bottleneck states of width {narrow}"
+    # Sizes by the teacher's name.
+    teachers = {}
+    if args.teacher is not None:
+        teachers[args.teacher] = {}
+    else:
+        for width in args.widths:
+            fields = sizes(width)
+            teachers[f"{fields['num_hidden_layers']} x {width}"] = fields
+    targets = {
+        f"bottleneck states of width {student_config.hidden_size}": student_config.hidden_size,
+        "hidden states through projections": None,
+    }
+    for name, fields in teachers.items():
+        for target, narrow in targets.items():
             teacher = new_teacher(args, processor, narrow, fields)
-            figures["tables"][f"Teacher {name}, {target}"] = measure_teacher(
-                args, processor, rows, student_config, teacher
-            )
+            measured = measure_teacher(args, processor, rows, student_config, teacher)
+            figures["tables"][f"Teacher {name}, {target}"] = measured
     return figures
 
 
@@ -164,36 +179,39 @@ def measure_teacher(args, processor, rows, student_config, teacher) -> dict:
     with tempfile.TemporaryDirectory() as folder:
         shared = {**trainer_options(folder, args.batch_size), "num_train_epochs": 1}
 
-        def trainer_of(kind: str, rows=rows):
+        def trainer_of(training: str, rows=rows):
             student = new_solver(processor, student_config)
             keywords = {"model": student, "train_dataset": rows, "processing_class": processor}
-            if kind == "fine-tuning":
+            if training == "fine-tuning":
                 return hf_mwp.SolverTrainer(args=hf_mwp.SolverTrainingConfig(**shared), **keywords)
-            config = hf_mwp.SolverDistillationConfig(**shared, cache_teacher_outputs=kind == "cached")
+            config = hf_mwp.SolverDistillationConfig(**shared, cache_teacher_outputs=training == "cached")
             return hf_mwp.DistillationTrainer(args=config, teacher_model=teacher, **keywords)
 
-        for kind in ("fine-tuning", "uncached"):
-            trainer_of(kind, rows[: WARM_UP * args.batch_size]).train()
+        for training in ("fine-tuning", "uncached"):
+            trainer_of(training, rows[: WARM_UP * args.batch_size]).train()
         trainer = trainer_of("cached")
-        with (clock := Clock()):
+        building = Clock()
+        with building:
             loader = trainer.get_train_dataloader()
-        figures["build"] = clock.cpu
-        with (clock := Clock()):
+        opening = Clock()
+        with opening:
             trainer.get_train_dataloader()
-        figures["open"] = clock.cpu
+        figures["build"] = building.cpu
+        figures["open"] = opening.cpu
         figures["pass"] = teacher_pass(trainer, loader.dataset)
         figures["bytes"] = trainer.teacher_source.cache.nbytes
         figures["rows"] = len(trainer.teacher_source.cache)
-        clocks = {kind: Clock() for kind in ("fine-tuning", "cached", "uncached")}
+        clocks = {training: Clock() for training in ("fine-tuning", "cached", "uncached")}
         memory = dict.fromkeys(clocks, (0, 0))
         for _ in range(args.rounds):
-            for kind, clock in clocks.items():
-                trainer = trainer_of(kind)
+            for training, clock in clocks.items():
+                trainer = trainer_of(training)
                 watch = Watch(clock)
                 trainer.add_callback(watch)
                 trainer.train()
-                memory[kind] = tuple(map(max, memory[kind], (watch.anonymous, watch.mapped)))
-        figures["epochs"] = {kind: clock.cpu / args.rounds for kind, clock in clocks.items()}
+                anonymous, mapped = memory[training]
+                memory[training] = (max(anonymous, watch.anonymous), max(mapped, watch.mapped))
+        figures["epochs"] = {training: clock.cpu / args.rounds for training, clock in clocks.items()}
         figures["memory"] = memory
     return figures
 
@@ -205,9 +223,11 @@ def teacher_pass(trainer, rows) -> float:
     from hf_mwp.compress.trainers.length_grouped_sampler import LengthGroupedSampler
 
     size = trainer.args.per_device_eval_batch_size
-    order = list(LengthGroupedSampler([row["length"] for row in rows], size, SEED))
+    lengths = [row["length"] for row in rows]
+    order = list(LengthGroupedSampler(lengths, size, SEED))
     collate = trainer._get_collator_with_removed_columns(trainer.data_collator)
-    with torch.no_grad(), (clock := Clock()):
+    clock = Clock()
+    with torch.no_grad(), clock:
         for start in range(0, len(order), size):
             batch = collate([rows[number] for number in order[start : start + size]])
             trainer.teacher_model(**batch, output_hidden_states=True)
@@ -218,36 +238,33 @@ def report(figures: dict) -> str:
     """Return all measurements as Markdown."""
     from hf_mwp.compress.distillation.cached_teacher import NUM_CHECKED
 
-    parts = [
+    paragraphs = [
         f"{figures['problems']} problems in batches of {figures['batch_size']}, mean of {figures['rounds']} epochs, "
         "CPU seconds from the first step to the last. Opening a cache (checking its files, hashing the teacher and "
         "the rows) is done once per run. Resident memory is the maximum at the end of a step, always with the teacher "
         "loaded; mapped files (libraries and the cache), which the system frees when memory is short, are separate.",
     ]
-    for label, each in figures["tables"].items():
-        epochs = each["epochs"]
-        rows = [
-            [
-                kind,
-                f"{seconds:.1f}",
-                f"{seconds / epochs['fine-tuning']:.2f}",
-                *(f"{nbytes / 2**20:.0f}" for nbytes in each["memory"][kind]),
-            ]
-            for kind, seconds in epochs.items()
-        ]
+    for label, measured in figures["tables"].items():
+        epochs = measured["epochs"]
+        rows = []
+        for training, seconds in epochs.items():
+            ratio = seconds / epochs["fine-tuning"]
+            anonymous, mapped = measured["memory"][training]
+            cells = [f"{seconds:.1f}", f"{ratio:.2f}", f"{anonymous / 2**20:.0f}", f"{mapped / 2**20:.0f}"]
+            rows.append([training, *cells])
         # Some problems run through the teacher twice, one of them also alone; the sum is estimated.
-        fixed = each["open"] / each["pass"] + (2 * NUM_CHECKED + 1) / figures["problems"]
+        fixed = measured["open"] / measured["pass"] + (2 * NUM_CHECKED + 1) / figures["problems"]
         head = ["epoch", "CPU s", "times fine-tuning", "resident MiB", "mapped MiB"]
         figure_rows = [
             ["with the cache, times faster than without", f"{epochs['uncached'] / epochs['cached']:.1f}"],
-            ["building the cache, in passes of the teacher", f"{each['build'] / each['pass']:.2f}"],
+            ["building the cache, in passes of the teacher", f"{measured['build'] / measured['pass']:.2f}"],
             ["of these the opening and the questions beforehand, which do not grow with the data", f"{fixed:.2f}"],
-            ["a pass of the teacher, CPU s", f"{each['pass']:.1f}"],
-            ["opening the cache, CPU s", f"{each['open']:.1f}"],
-            ["size of the cache, KB a problem", f"{each['bytes'] / each['rows'] / 1000:.0f}"],
+            ["a pass of the teacher, CPU s", f"{measured['pass']:.1f}"],
+            ["opening the cache, CPU s", f"{measured['open']:.1f}"],
+            ["size of the cache, KB a problem", f"{measured['bytes'] / measured['rows'] / 1000:.0f}"],
         ]
-        parts += [f"### {label}", table(head, rows), table(["", "measured"], figure_rows)]
-    return "\n\n".join(parts)
+        paragraphs += [f"### {label}", table(head, rows), table(["", "measured"], figure_rows)]
+    return "\n\n".join(paragraphs)
 
 
 def main() -> None:

@@ -63,8 +63,9 @@ def measure(args: argparse.Namespace) -> dict:
 
     settle(args.threads)
     train = load_mwp_dataset("math23k", data_dir=args.data_dir)["train"]
-    count = (WARM_UP + args.steps) * args.batch_size
-    rows = train.select(random.Random(SEED).sample(range(len(train)), count)).to_list()
+    num_rows = (WARM_UP + args.steps) * args.batch_size
+    indices = random.Random(SEED).sample(range(len(train)), num_rows)
+    rows = train.select(indices).to_list()
     processor = MwpProcessor.build(VOCABULARY, map(problem_from_row, rows), min_constant_count=1, indexed_numbers=True)
     figures: dict = {}
     for shape in args.shapes:
@@ -105,11 +106,11 @@ def report(figures: dict, args: argparse.Namespace) -> str:
     rows = []
     for shape, ways in figures.items():
         base = ways["all weights"]["seconds"]
-        for way, each in ways.items():
+        for way, measured in ways.items():
             name = f"LoRA, rank {args.rank}" if way == "LoRA" else way
-            fp32 = each["seconds"]["fp32"]
-            bf16 = each["seconds"]["bf16"]
-            cells = [f"{each['trained'] / 1e6:.1f}", f"{fp32:.2f}", f"{fp32 / base['fp32']:.2f}"]
+            fp32 = measured["seconds"]["fp32"]
+            bf16 = measured["seconds"]["bf16"]
+            cells = [f"{measured['trained'] / 1e6:.1f}", f"{fp32:.2f}", f"{fp32 / base['fp32']:.2f}"]
             cells += [f"{bf16:.2f}", f"{bf16 / base['bf16']:.2f}", f"{fp32 / bf16:.2f}"]
             rows.append([f"{shape}, {name}", *cells])
     head = ["", "M trained", "fp32, s", "times all weights", "bf16, s", "times all weights", "bf16, times faster"]

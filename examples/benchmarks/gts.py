@@ -54,7 +54,7 @@ def run(args: argparse.Namespace, threads: int) -> dict:
 def speed_table(figures: dict) -> str:
     """Return the table of problems per second, ours and the peer's, with their ratio."""
     rows = []
-    for label, ours, peer in [
+    for label, name, peer_name in [
         ("training step, same batches and optimizer", "train", "peer_train"),
         ("training step, the peer as it trains", "train", "peer_own_train"),
         ("greedy", "greedy", "peer_greedy"),
@@ -64,8 +64,9 @@ def speed_table(figures: dict) -> str:
     ]:
         row = [label]
         for clock in ("cpu", "wall"):
-            a, b = (figures[key]["problems"] / figures[key][clock] for key in (ours, peer))
-            row += [f"{a:.1f}", f"{b:.1f}", f"{a / b:.1f}"]
+            speed = figures[name]["problems"] / figures[name][clock]
+            peer_speed = figures[peer_name]["problems"] / figures[peer_name][clock]
+            row += [f"{speed:.1f}", f"{peer_speed:.1f}", f"{speed / peer_speed:.1f}"]
         rows.append(row)
     head = ["problems per ...", "CPU s", "peer", "ratio", "second", "peer", "ratio"]
     return table(head, rows)
@@ -73,8 +74,10 @@ def speed_table(figures: dict) -> str:
 
 def share_table(figures: dict) -> str:
     """Return the table of the decoder's costs beside the encoder's, in CPU seconds and operator calls."""
-    timed = {key: value for key, value in figures.items() if isinstance(value, dict) and "cpu" in value}
-    cost = {key: value["cpu"] / value["problems"] for key, value in timed.items()}
+    cost = {}
+    for name, figure in figures.items():
+        if isinstance(figure, dict) and "cpu" in figure:
+            cost[name] = figure["cpu"] / figure["problems"]
     size = figures["batch_size"]
     rows = [["decoder's share of a training step", f"{cost['decoder_step'] / cost['train']:.1%}"]]
     for label, search, encoder in [
@@ -98,12 +101,13 @@ def share_table(figures: dict) -> str:
 
 def report(results: dict[int, dict]) -> str:
     """Return all measurements as Markdown."""
-    parts = []
+    paragraphs = []
     for threads, figures in results.items():
-        parts += [f"### {threads} thread{'s' * (threads > 1)}", speed_table(figures), share_table(figures)]
+        plural = "s" if threads > 1 else ""
+        paragraphs += [f"### {threads} thread{plural}", speed_table(figures), share_table(figures)]
     figures = next(iter(results.values()))
     checks = figures["checks"]
-    parts += [
+    paragraphs += [
         "### Same results",
         f"Both have the same weights. The maximum difference of a score is, in {checks['nodes']} "
         f"teacher-forced nodes, {checks['logits']:.1e}. Of {checks['problems']} held-out problems "
@@ -116,8 +120,8 @@ def report(results: dict[int, dict]) -> str:
         table(["nodes of each", "problems", "MiB", "MiB added by one node in each"], figures["memory_nodes"]),
     ]
     if "gpu" in figures:
-        parts += ["### GPU", table(["", "hf_mwp"], figures["gpu"])]
-    return "\n\n".join(parts)
+        paragraphs += ["### GPU", table(["", "hf_mwp"], figures["gpu"])]
+    return "\n\n".join(paragraphs)
 
 
 def main() -> None:
@@ -127,7 +131,8 @@ def main() -> None:
 
         args.measure.write_text(json.dumps(measure(args)), encoding="utf-8")
         return
-    show_report("Tree decoder", report({threads: run(args, threads) for threads in args.threads}), args.write)
+    results = {threads: run(args, threads) for threads in args.threads}
+    show_report("Tree decoder", report(results), args.write)
 
 
 if __name__ == "__main__":

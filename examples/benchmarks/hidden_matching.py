@@ -41,11 +41,14 @@ def losses() -> dict:
         needs_equal_width = False
 
         def forward(self, student, teacher, mask):
-            x, y = (states[mask.bool()].double() for states in (student, teacher))
+            x = student[mask.bool()].double()
+            y = teacher[mask.bool()].double()
             x = x - x.mean(0, keepdim=True)
             y = y - y.mean(0, keepdim=True)
-            norms = [torch.norm(a.T @ b) for a, b in ((x, y), (x, x), (y, y))]
-            return 1 - norms[0] / torch.sqrt((norms[1] + 1e-8) * (norms[2] + 1e-8))
+            xy_norm = torch.norm(x.T @ y)
+            xx_norm = torch.norm(x.T @ x)
+            yy_norm = torch.norm(y.T @ y)
+            return 1 - xy_norm / torch.sqrt((xx_norm + 1e-8) * (yy_norm + 1e-8))
 
     class TextBrewerNST(nn.Module):
         """`nst` (`mmd_loss`) as in TextBrewer, for one layer paired with itself."""
@@ -53,9 +56,10 @@ def losses() -> dict:
         needs_equal_width = False
 
         def forward(self, student, teacher, mask):
-            grams = [states @ states.transpose(1, 2) / states.shape[2] for states in (student, teacher)]
+            student_gram = student @ student.transpose(1, 2) / student.shape[2]
+            teacher_gram = teacher @ teacher.transpose(1, 2) / teacher.shape[2]
             pairs = mask.unsqueeze(-1) * mask.unsqueeze(1)
-            return ((grams[0] - grams[1]).square() * pairs).sum() / pairs.sum()
+            return ((student_gram - teacher_gram).square() * pairs).sum() / pairs.sum()
 
     return {
         "CKA": CKALoss(),
@@ -86,8 +90,9 @@ def make_step(args: argparse.Namespace, teacher, loss, is_cached: bool, folder: 
 
     torch.manual_seed(SEED)
     student = MwpStudentForSequenceClassification(MwpStudentConfig(vocab_size=teacher.config.vocab_size, num_labels=2))
-    ids = torch.randint(5, 20_000, (args.batch_size, args.tokens)).tolist()
-    rows = [{"input_ids": each, "attention_mask": [1] * args.tokens, "labels": n % 2} for n, each in enumerate(ids)]
+    rows = []
+    for number, ids in enumerate(torch.randint(5, 20_000, (args.batch_size, args.tokens)).tolist()):
+        rows.append({"input_ids": ids, "attention_mask": [1] * args.tokens, "labels": number % 2})
     config = DistillationConfig(
         folder,
         use_cpu=True,
@@ -96,7 +101,9 @@ def make_step(args: argparse.Namespace, teacher, loss, is_cached: bool, folder: 
         per_device_eval_batch_size=args.batch_size,
         cache_teacher_outputs=is_cached,
     )
-    objectives = [SoftLabels(0.5), HardLabels(0.5), *([] if loss is None else [HiddenStates(loss)])]
+    objectives = [SoftLabels(0.5), HardLabels(0.5)]
+    if loss is not None:
+        objectives.append(HiddenStates(loss))
     trainer = DistillationTrainer(student, teacher, config, train_dataset=rows, objectives=objectives)
     batch = next(iter(trainer.get_train_dataloader()))
     trainer.create_optimizer()
@@ -116,18 +123,20 @@ def measure(args: argparse.Namespace) -> dict:
 
     torch.set_num_threads(args.threads)
     figures: dict = {"rounds": args.rounds, "batch": f"{args.batch_size} x {args.tokens}", "seconds": {}}
-    kinds = {LOGITS: None, **losses()}
+    losses_by_name = {LOGITS: None, **losses()}
     teacher = make_teacher(args)
     with tempfile.TemporaryDirectory() as folder:
         for is_cached in (False, True):
-            steps = {name: make_step(args, teacher, loss, is_cached, folder) for name, loss in kinds.items()}
-            clocks = {name: Clock() for name in kinds}
-            for round_number in range(args.rounds + 1):
+            steps = {}
+            for name, loss in losses_by_name.items():
+                steps[name] = make_step(args, teacher, loss, is_cached, folder)
+            # Warm-up.
+            for step in steps.values():
+                step()
+            clocks = {name: Clock() for name in steps}
+            for _ in range(args.rounds):
                 for name, step in steps.items():
-                    if round_number:
-                        with clocks[name]:
-                            step()
-                    else:
+                    with clocks[name]:
                         step()
             title = "cached" if is_cached else "in the loop"
             figures["seconds"][title] = {name: clock.cpu / clock.laps for name, clock in clocks.items()}
@@ -145,19 +154,23 @@ def measure(args: argparse.Namespace) -> dict:
 
 def report(figures: dict) -> str:
     """Return all measurements as Markdown."""
-    loop, cached = (figures["seconds"][name] for name in ("in the loop", "cached"))
+    loop = figures["seconds"]["in the loop"]
+    cached = figures["seconds"]["cached"]
     rows = []
     for name in loop:
         cells = [name]
         for seconds in (loop, cached):
             cells += [f"{seconds[name]:.2f}", f"{100 * (seconds[name] / seconds[LOGITS] - 1):+.1f} %"]
-        rows.append([*cells, f"{figures['memory'][name]:.2f}" if name in figures["memory"] else ""])
+        memory = ""
+        if name in figures["memory"]:
+            memory = f"{figures['memory'][name]:.2f}"
+        rows.append([*cells, memory])
     head = ["loss on hidden states", "teacher in the loop, CPU s", "added", "cached, CPU s", "added"]
-    about = (
+    text = (
         f"Batches of {figures['batch']} tokens, mean of {figures['rounds']} steps, CPU seconds. Memory: maximum per "
         "pair in addition to the hidden states, with the backward pass, in units of a teacher's hidden states."
     )
-    return f"{about}\n\n{table([*head, 'memory of a pair'], rows)}"
+    return f"{text}\n\n{table([*head, 'memory of a pair'], rows)}"
 
 
 def main() -> None:

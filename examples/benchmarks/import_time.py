@@ -46,9 +46,8 @@ def main() -> None:
         result = subprocess.run([sys.executable, "-c", ROUND], capture_output=True, text=True, check=True, cwd=root)
         rounds.append(json.loads(result.stdout))
     best = [min(column) for column in zip(*rounds, strict=True)]
-    body = table(
-        ["step", "CPU seconds"], [[step, f"{seconds:.2f}"] for step, seconds in zip(STEPS, best, strict=True)]
-    )
+    rows = [[step, f"{seconds:.2f}"] for step, seconds in zip(STEPS, best, strict=True)]
+    body = table(["step", "CPU seconds"], rows)
     show_report("Import time", f"Smallest of {args.rounds} rounds.\n\n{body}", args.write)
 
 

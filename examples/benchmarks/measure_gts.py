@@ -31,14 +31,25 @@ def new_solver(processor: MwpProcessor) -> MwpSolver:
 
 def bucketed(rows: list[dict], size: int, seed: int = SEED) -> list[list[dict]]:
     """Return the full batches of one epoch, grouped by length as in the trainer."""
-    order = list(LengthGroupedSampler([row["length"] for row in rows], size, seed))
-    return [[rows[i] for i in order[start : start + size]] for start in range(0, len(order) - size + 1, size)]
+    lengths = [row["length"] for row in rows]
+    order = LengthGroupedSampler(lengths, size, seed)
+    return full_batches([rows[index] for index in order], size)
+
+
+def full_batches(rows: list[dict], size: int) -> list[list[dict]]:
+    """Return the rows in batches of `size`, without the rest."""
+    return [rows[start : start + size] for start in range(0, len(rows) - size + 1, size)]
 
 
 def padding(batches: list[list[dict]]) -> float:
     """Return the share of padding tokens in the batches."""
-    lengths = [[row["length"] for row in batch] for batch in batches]
-    return 1 - sum(map(sum, lengths)) / sum(max(batch) * len(batch) for batch in lengths)
+    num_tokens = 0
+    num_padded_tokens = 0
+    for batch in batches:
+        lengths = [row["length"] for row in batch]
+        num_tokens += sum(lengths)
+        num_padded_tokens += max(lengths) * len(lengths)
+    return 1 - num_tokens / num_padded_tokens
 
 
 def train_step(solver: MwpSolver, batch: dict, optimizer: torch.optim.Optimizer) -> None:
@@ -80,7 +91,8 @@ def measure(args: argparse.Namespace) -> dict:
     train = encode(processor, data["train"])
     held_out = random.Random(SEED).sample(encode(processor, data["validation"]), args.problems)
     solver = fitted_solver(args, processor, held_out)
-    peer = peers.Peer(peers.import_model(peers.fetch(Path(args.cache_dir))), solver, max_length=MAX_LENGTH)
+    peer_folder = peers.fetch(Path(args.cache_dir))
+    peer = peers.Peer(peers.import_model(peer_folder), solver, max_length=MAX_LENGTH)
     return figures_of(args, solver, peer, MwpCollator(processor), train, held_out)
 
 
@@ -101,17 +113,18 @@ def figures_of(
     """Check that both models agree, then measure both."""
     size = args.batch_size
     held_out = sorted(held_out, key=lambda row: row["length"])
-    held_out = [collator(held_out[i : i + size]) for i in range(0, len(held_out), size)]
+    held_out_batches = []
+    for start in range(0, len(held_out), size):
+        held_out_batches.append(collator(held_out[start : start + size]))
     batches = bucketed(train, size)
-    shuffled = random.Random(SEED).sample(train, len(train))
-    shuffled = [shuffled[i : i + size] for i in range(0, len(shuffled) - size + 1, size)]
+    shuffled = full_batches(random.Random(SEED).sample(train, len(train)), size)
     figures = {
         "batch_size": size,
         "padding": padding(batches),
         "padding_shuffled": padding(shuffled),
-        "checks": check(solver, peer, held_out),
+        "checks": check(solver, peer, held_out_batches),
     }
-    figures.update(measure_solving(solver, peer, held_out))
+    figures.update(measure_solving(solver, peer, held_out_batches))
     random.Random(SEED).shuffle(batches)
     batches = batches[: args.steps + 1]
     shuffled = shuffled[: args.steps + 1]
@@ -124,9 +137,17 @@ def figures_of(
 
 @torch.no_grad()
 def solve(solver: MwpSolver, batch: dict, num_beams: int) -> list[list[int]]:
-    inputs = {key: batch[key] for key in ("input_ids", "attention_mask", "number_positions")}
-    sequences = solver.solve(**inputs, num_beams=num_beams, max_length=MAX_LENGTH).sequences[:, 0]
-    return [[symbol for symbol in row if symbol >= 0] for row in sequences.tolist()]
+    output = solver.solve(
+        input_ids=batch["input_ids"],
+        attention_mask=batch["attention_mask"],
+        number_positions=batch["number_positions"],
+        num_beams=num_beams,
+        max_length=MAX_LENGTH,
+    )
+    equations = []
+    for sequence in output.sequences[:, 0].tolist():
+        equations.append([symbol for symbol in sequence if symbol >= 0])
+    return equations
 
 
 @torch.no_grad()
@@ -134,23 +155,25 @@ def check(solver: MwpSolver, peer: peers.Peer, batches: list[dict]) -> dict:
     """Compare scores of teacher-forced nodes, then equations, with the peer's."""
     solver.eval()
     peer.model.eval()
-    found = {"nodes": 0, "logits": 0.0, "problems": 0, "greedy": 0, "beam": 0}
+    checks = {"nodes": 0, "logits": 0.0, "problems": 0, "greedy": 0, "beam": 0}
     lengths = []
     for batch in batches:
         mask = batch["labels"] >= 0
         logits = solver(**batch).logits[mask]
         peer_logits = peer.logits(peer.batch(batch))[mask]
         possible = peer_logits > -1e11
-        found["logits"] = max(found["logits"], (logits[possible] - peer_logits[possible]).abs().max().item())
-        found["nodes"] += int(mask.sum())
+        differences = (logits[possible] - peer_logits[possible]).abs()
+        checks["logits"] = max(checks["logits"], differences.max().item())
+        checks["nodes"] += int(mask.sum())
         for name, num_beams in [("greedy", 1), ("beam", NUM_BEAMS)]:
             peer.model.beam_size = num_beams
-            a = solve(solver, batch, num_beams)
-            b = peer.solve(peer.batch(batch))
-            found[name] += sum(x == y for x, y in zip(a, b, strict=True))
-            lengths += map(len, a)
-        found["problems"] += len(mask)
-    return {**found, "length": sum(lengths) / len(lengths)}
+            equations = solve(solver, batch, num_beams)
+            peer_equations = peer.solve(peer.batch(batch))
+            for equation, peer_equation in zip(equations, peer_equations, strict=True):
+                checks[name] += equation == peer_equation
+                lengths.append(len(equation))
+        checks["problems"] += len(mask)
+    return {**checks, "length": sum(lengths) / len(lengths)}
 
 
 def figure(total: Clock, problems: int) -> dict:
@@ -159,7 +182,10 @@ def figure(total: Clock, problems: int) -> dict:
 
 def measure_solving(solver: MwpSolver, peer: peers.Peer, batches: list[dict]) -> dict:
     """Measure the encoder, and greedy and beam search, on batches and on single problems."""
-    singles = [single(batch, i) for batch in batches for i in range(len(batch["input_ids"]))]
+    singles = []
+    for batch in batches:
+        for index in range(len(batch["input_ids"])):
+            singles.append(single(batch, index))
     peer_batches = [peer.batch(batch) for batch in batches]
 
     @torch.no_grad()
@@ -175,17 +201,22 @@ def measure_solving(solver: MwpSolver, peer: peers.Peer, batches: list[dict]) ->
         peer.model.beam_size = num_beams
         figures[name] = clock(lambda batch, k=num_beams: solve(solver, batch, k), batches)
         figures[f"peer_{name}"] = clock(peer.solve, peer_batches, warmup=0)
-    return {name: figure(total, len(singles)) for name, total in figures.items()}
+    num_problems = len(singles)
+    return {name: figure(total, num_problems) for name, total in figures.items()}
 
 
-def single(batch: dict, i: int) -> dict:
+def single(batch: dict, index: int) -> dict:
     """Return one problem of a batch, without padding."""
-    one = {key: value[i : i + 1] for key, value in batch.items() if isinstance(value, torch.Tensor)}
-    length = int(one["attention_mask"].sum())
-    numbers = int((one["number_positions"] >= 0).sum())
-    for key, keep in [("input_ids", length), ("attention_mask", length), ("number_positions", numbers)]:
-        one[key] = one[key][:, :keep]
-    return one
+    problem = {}
+    for key, value in batch.items():
+        if isinstance(value, torch.Tensor):
+            problem[key] = value[index : index + 1]
+    length = int(problem["attention_mask"].sum())
+    num_numbers = int((problem["number_positions"] >= 0).sum())
+    problem["input_ids"] = problem["input_ids"][:, :length]
+    problem["attention_mask"] = problem["attention_mask"][:, :length]
+    problem["number_positions"] = problem["number_positions"][:, :num_numbers]
+    return problem
 
 
 def measure_training(
@@ -221,16 +252,17 @@ def measure_training(
         with clocks["peer_own_train"]:
             peer.train_step(own_batch, own_optimizer)
         decoder_step(solver, batch, clocks["decoder_step"])
-    problems = sum(map(len, batches[1:]))
-    calls = {"calls": counter.calls, "peer_calls": peer_counter.calls}
-    return {**{name: figure(total, problems) for name, total in clocks.items()}, **calls}
+    num_problems = sum(map(len, batches[1:]))
+    figures = {name: figure(total, num_problems) for name, total in clocks.items()}
+    return {**figures, "calls": counter.calls, "peer_calls": peer_counter.calls}
 
 
 def decoder_step(solver: MwpSolver, batch: dict, total: Clock) -> None:
     """Run the decoder forward and backward on fixed hidden states."""
-    inputs = {key: value for key, value in batch.items() if key != "input_ids"}
+    inputs = dict(batch)
+    input_ids = inputs.pop("input_ids")
     with torch.no_grad():
-        states = solver.encoder(input_ids=batch["input_ids"], attention_mask=batch["attention_mask"])[0]
+        states = solver.encoder(input_ids=input_ids, attention_mask=batch["attention_mask"])[0]
     states.requires_grad_()
     with total:
         solver.decoder(encoder_hidden_states=states, **inputs).loss.backward()
@@ -240,14 +272,15 @@ def decoder_step(solver: MwpSolver, batch: dict, total: Clock) -> None:
 def synthetic_batch(solver: MwpSolver, problems: int, nodes: int, length: int = 40) -> dict:
     """Return problems with `length` tokens, four numbers and balanced trees with `nodes` nodes."""
     config = solver.config.decoder_config
-    first = len(config.operators) + len(config.constants)
+    first_number = len(config.operators) + len(config.constants)
 
     def tree(size: int) -> list[int]:
         if size == 1:
-            return [first + size % 4]
-        left = (size // 2) | 1
-        left = left if left <= size - 2 else left - 2
-        return [0, *tree(left), *tree(size - 1 - left)]
+            return [first_number + size % 4]
+        left_size = (size // 2) | 1
+        if left_size > size - 2:
+            left_size -= 2
+        return [0, *tree(left_size), *tree(size - 1 - left_size)]
 
     positions = torch.tensor([[5, 12, 20, 30]]).repeat(problems, 1)
     return {
@@ -270,17 +303,22 @@ def memory_tables(solver: MwpSolver) -> dict:
             solver(**batch).loss.backward()
         return memory.peak
 
-    by_batch = [[n, 7, peak(n, 7)] for n in (16, 32, 64, 128)]
-    by_nodes = [[n, 64, peak(64, n)] for n in (7, 15, 31, 63)]
+    by_batch = [[problems, 7, peak(problems, 7)] for problems in (16, 32, 64, 128)]
+    by_nodes = [[nodes, 64, peak(64, nodes)] for nodes in (7, 15, 31, 63)]
     return {"memory_batch": growth(by_batch), "memory_nodes": growth(by_nodes)}
 
 
 def growth(sizes: list[list[int]]) -> list[list]:
     """Return memory in MiB, and the increase per unit of the first column."""
     rows = []
-    for i, (units, other, peak) in enumerate(sizes):
-        added = f"{(peak - sizes[i - 1][2]) / (units - sizes[i - 1][0]) / 2**20:.2f}" if i else ""
-        rows.append([units, other, f"{peak / 2**20:.0f}", added])
+    previous = None
+    for units, fixed, peak in sizes:
+        added = ""
+        if previous is not None:
+            previous_units, previous_peak = previous
+            added = f"{(peak - previous_peak) / (units - previous_units) / 2**20:.2f}"
+        rows.append([units, fixed, f"{peak / 2**20:.0f}", added])
+        previous = units, peak
     return rows
 
 
@@ -292,7 +330,9 @@ def measure_gpu(solver: MwpSolver, collator: MwpCollator, batches: list[list[dic
     optimizer = new_optimizer(solver, 1e-5)
 
     def step(rows: list[dict]) -> None:
-        train_step(solver, {key: value.to("cuda") for key, value in collator(rows).items()}, optimizer)
+        batch = collator(rows)
+        gpu_batch = {key: value.to("cuda") for key, value in batch.items()}
+        train_step(solver, gpu_batch, optimizer)
         torch.cuda.synchronize()
 
     total = clock(step, batches, warmup=3)

@@ -24,9 +24,9 @@ def restart_with_threads(threads: int) -> None:
     Restart the program with a number of threads that sleep while they wait: spinning counts as CPU time, and is slow
     on shared cores. Then make this repository's package importable.
     """
-    wanted = {"OMP_NUM_THREADS": str(threads), "OMP_WAIT_POLICY": "PASSIVE"}
-    if any(os.environ.get(name) != value for name, value in wanted.items()):
-        os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **wanted})
+    required = {"OMP_NUM_THREADS": str(threads), "OMP_WAIT_POLICY": "PASSIVE"}
+    if any(os.environ.get(name) != value for name, value in required.items()):
+        os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **required})
     sys.path.insert(0, str(RESULTS.parents[2]))
 
 
@@ -72,8 +72,8 @@ class OperatorCounter(TorchDispatchMode):
         self.calls = 0
 
     def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
-        returns = operator._schema.returns
-        is_view = any(r.alias_info is not None and not r.alias_info.is_write for r in returns)
+        alias_infos = [returned.alias_info for returned in operator._schema.returns]
+        is_view = any(alias_info is not None and not alias_info.is_write for alias_info in alias_infos)
         self.calls += not is_view
         return operator(*args, **(kwargs or {}))
 
@@ -87,12 +87,15 @@ class PeakMemory(TorchDispatchMode):
         self._alive: dict[int, int] = {}
 
     def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
-        given = {id(leaf.untyped_storage()) for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)}
+        input_storages = set()
+        for leaf in tree_leaves((args, kwargs)):
+            if isinstance(leaf, torch.Tensor):
+                input_storages.add(id(leaf.untyped_storage()))
         result = operator(*args, **(kwargs or {}))
         for leaf in tree_leaves(result):
             if isinstance(leaf, torch.Tensor):
                 storage = leaf.untyped_storage()
-                if id(storage) not in given and id(storage) not in self._alive:
+                if id(storage) not in input_storages and id(storage) not in self._alive:
                     self._alive[id(storage)] = storage.nbytes()
                     weakref.finalize(storage, self._alive.pop, id(storage), None)
         self.peak = max(self.peak, sum(self._alive.values()))
@@ -105,9 +108,12 @@ def machine() -> str:
 
     model = platform.processor() or platform.machine()
     if Path("/proc/cpuinfo").exists():
-        found = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text(encoding="utf-8"))
-        model = found.group(1) if found else model
-    gpu = f", {torch.cuda.get_device_name()}" if torch.cuda.is_available() else ""
+        match = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text(encoding="utf-8"))
+        if match:
+            model = match.group(1)
+    gpu = ""
+    if torch.cuda.is_available():
+        gpu = f", {torch.cuda.get_device_name()}"
     return (
         f"{model}, {os.cpu_count()} cores{gpu}; Python {platform.python_version()}, torch {torch.__version__}, "
         f"transformers {transformers.__version__}"
@@ -116,16 +122,24 @@ def machine() -> str:
 
 def table(head: list[str], rows: list[list]) -> str:
     """Return a Markdown table with text in the first column and numbers in the others."""
-    cells = [[str(cell) for cell in row] for row in [head, *rows]]
-    widths = [max(2, *(len(row[i]) for row in cells)) for i in range(len(head))]
-    lines = [
-        "| "
-        + " | ".join(c.ljust(w) if not i else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True)))
-        + " |"
-        for row in cells
-    ]
-    rule = "| " + " | ".join("-" * w if not i else "-" * (w - 1) + ":" for i, w in enumerate(widths)) + " |"
-    return "\n".join([lines[0], rule, *lines[1:]])
+    texts = []
+    for row in [head, *rows]:
+        texts.append([str(cell) for cell in row])
+    widths = []
+    for column in zip(*texts, strict=True):
+        widths.append(max(2, *map(len, column)))
+
+    lines = []
+    for row_texts in texts:
+        cells = [row_texts[0].ljust(widths[0])]
+        for text, width in zip(row_texts[1:], widths[1:], strict=True):
+            cells.append(text.rjust(width))
+        lines.append(f"| {' | '.join(cells)} |")
+    rules = ["-" * widths[0]]
+    for width in widths[1:]:
+        rules.append("-" * (width - 1) + ":")
+    lines.insert(1, f"| {' | '.join(rules)} |")
+    return "\n".join(lines)
 
 
 def revision() -> str:
@@ -135,7 +149,8 @@ def revision() -> str:
         return subprocess.run(["git", *command], capture_output=True, text=True, cwd=RESULTS.parent).stdout.strip()
 
     changed = git("status", "--porcelain", "--untracked-files=no", "--", "../../hf_mwp", "*.py")
-    return git("rev-parse", "--short", "HEAD") + ("+" if changed else "")
+    commit = git("rev-parse", "--short", "HEAD")
+    return f"{commit}+" if changed else commit
 
 
 def show_report(title: str, body: str, write: bool) -> None:
@@ -149,7 +164,9 @@ def write_section(title: str, body: str, path: Path = RESULTS) -> None:
     """Write a section to the results file, and replace the section with the same title."""
     command = " ".join(["python", os.path.relpath(sys.argv[0], Path(__file__).parents[2]), *sys.argv[1:]])
     section = f"## {title}\n\n`{command}` at revision {revision()}, on {machine()}.\n\n{body.strip()}\n"
-    text = path.read_text(encoding="utf-8") if path.exists() else "# Results of the benchmarks\n"
+    text = "# Results of the benchmarks\n"
+    if path.exists():
+        text = path.read_text(encoding="utf-8")
     pattern = re.compile(rf"^## {re.escape(title)}\n.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
     if pattern.search(text):
         text = pattern.sub(lambda _: section + "\n", text)

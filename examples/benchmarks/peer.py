@@ -42,7 +42,11 @@ def fetch(folder: Path) -> Path:
 def import_model(unpacked: Path) -> types.ModuleType:
     """Import `mwptoolkit.model.Seq2Tree.mwpbert` without the `__init__` files of its packages."""
     root = unpacked / "mwptoolkit"
-    for package in [root, *(path for path in root.rglob("*") if (path / "__init__.py").exists())]:
+    packages = [root]
+    for path in root.rglob("*"):
+        if (path / "__init__.py").exists():
+            packages.append(path)
+    for package in packages:
         name = ".".join(package.relative_to(unpacked).parts)
         stand_in = types.ModuleType(name)
         stand_in.__path__ = [str(package)]
@@ -54,16 +58,17 @@ def import_model(unpacked: Path) -> types.ModuleType:
 def copy_decoder_weights(decoder, model: torch.nn.Module) -> None:
     """Split our fused layers into the peer's."""
 
-    def copy(ours: torch.nn.Linear, *theirs: torch.nn.Linear) -> None:
-        parts = len(theirs)
-        for layer, weight, bias in zip(theirs, ours.weight.chunk(parts), ours.bias.chunk(parts), strict=True):
+    def copy(fused: torch.nn.Linear, *peer_layers: torch.nn.Linear) -> None:
+        weights = fused.weight.chunk(len(peer_layers))
+        biases = fused.bias.chunk(len(peer_layers))
+        for layer, weight, bias in zip(peer_layers, weights, biases, strict=True):
             layer.weight.copy_(weight)
             layer.bias.copy_(bias)
 
-    def copy_scorer(ours, hidden: torch.nn.Linear, score: torch.nn.Linear) -> None:
-        hidden.weight.copy_(torch.cat([ours.query.weight, ours.key.weight], 1))
-        hidden.bias.copy_(ours.query.bias)
-        score.weight.copy_(ours.score.weight)
+    def copy_scorer(scorer, hidden: torch.nn.Linear, score: torch.nn.Linear) -> None:
+        hidden.weight.copy_(torch.cat([scorer.query.weight, scorer.key.weight], 1))
+        hidden.bias.copy_(scorer.query.bias)
+        score.weight.copy_(scorer.score.weight)
         if score.bias is not None:
             score.bias.zero_()
 
@@ -94,11 +99,12 @@ class Peer:
 
     def __init__(self, module: types.ModuleType, solver, num_beams: int = 1, max_length: int = 30):
         config = solver.config.decoder_config
-        symbols = [*config.operators, *config.constants, *(f"NUM_{i}" for i in range(64)), "<UNK>", "<PAD>"]
+        numbers = [f"NUM_{slot}" for slot in range(64)]
+        symbols = [*config.operators, *config.constants, *numbers, "<UNK>", "<PAD>"]
         dataset = types.SimpleNamespace(
             in_idx2word=range(solver.config.encoder_config.vocab_size),
             in_word2idx={"<PAD>": solver.config.encoder_config.pad_token_id},
-            out_symbol2idx={symbol: i for i, symbol in enumerate(symbols)},
+            out_symbol2idx={symbol: index for index, symbol in enumerate(symbols)},
             out_idx2symbol=symbols,
             generate_list=config.constants,
             num_start=len(config.operators),
@@ -123,16 +129,21 @@ class Peer:
     def batch(self, batch: dict) -> dict:
         """Convert our padded tensors to the peer's lists; a repeated number is replaced by its first occurrence."""
         lengths = batch["attention_mask"].sum(1).tolist()
-        positions = [[p for p in row if p >= 0] for row in batch["number_positions"].tolist()]
+        positions = []
+        numbers = []
+        for padded_positions in batch["number_positions"].tolist():
+            problem_positions = [position for position in padded_positions if position >= 0]
+            positions.append(problem_positions)
+            numbers.append([str(slot) for slot in range(len(problem_positions))])
         return {
             "question": batch["input_ids"].tolist(),
             "ques len": lengths,
             "equation": batch["labels"].clamp(min=0).tolist(),
             "equ len": (batch["labels"] >= 0).sum(1).tolist(),
             "num stack": [[] for _ in lengths],
-            "num size": [len(row) for row in positions],
+            "num size": [len(problem_positions) for problem_positions in positions],
             "num pos": positions,
-            "num list": [[str(i) for i in range(len(row))] for row in positions],
+            "num list": numbers,
         }
 
     def train_step(self, batch: dict, optimizer: torch.optim.Optimizer) -> float:
@@ -150,15 +161,22 @@ class Peer:
             `list[list[int]]`: Prefix ids of each problem.
         """
         outputs = []
-        for i, length in enumerate(batch["ques len"]):
-            one = {key: value[i : i + 1] for key, value in batch.items()}
-            one["question"] = [one["question"][0][:length]]
-            outputs.append(self.model.predict(one)[1][0].tolist())
+        for index, length in enumerate(batch["ques len"]):
+            problem = {key: value[index : index + 1] for key, value in batch.items()}
+            problem["question"] = [problem["question"][0][:length]]
+            prediction = self.model.predict(problem)
+            outputs.append(prediction[1][0].tolist())
         return outputs
 
     @torch.no_grad()
     def logits(self, batch: dict) -> torch.Tensor:
         """Return the teacher-forced scores of all nodes, (B, T, V)."""
-        arguments = [torch.tensor(batch["question"]), torch.tensor(batch["ques len"]), batch["num stack"]]
-        arguments += [batch["num size"], batch["num pos"], torch.tensor(batch["equation"])]
-        return self.model(*arguments)[0]
+        output = self.model(
+            torch.tensor(batch["question"]),
+            torch.tensor(batch["ques len"]),
+            batch["num stack"],
+            batch["num size"],
+            batch["num pos"],
+            torch.tensor(batch["equation"]),
+        )
+        return output[0]

@@ -13,6 +13,7 @@ alternating calls, the minimum over the rounds; both shapes take about seven min
 import argparse
 import copy
 from collections.abc import Callable
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -63,9 +64,10 @@ def chosen(model, share: float) -> tuple[dict, dict]:
     from hf_mwp.compress.models.architecture import layer_parts
     from hf_mwp.compress.pruning import RandomImportance, choose_heads
 
-    count = layer_parts(model)[0].num_neurons
-    order = torch.randperm(count, generator=torch.Generator().manual_seed(SEED)).tolist()
-    neurons = sorted(order[: round(share * count)])
+    num_neurons = layer_parts(model)[0].num_neurons
+    generator = torch.Generator().manual_seed(SEED)
+    order = torch.randperm(num_neurons, generator=generator).tolist()
+    neurons = sorted(order[: round(share * num_neurons)])
     heads = choose_heads(RandomImportance(SEED).scores(model), share)
     return heads, dict.fromkeys(range(model.config.num_hidden_layers), neurons)
 
@@ -86,14 +88,17 @@ def cut_by_peer(model, heads: dict, neurons: dict):
     from hf_mwp.compress.models.architecture import layer_parts
 
     model = copy.deepcopy(model)
-    for layer, parts in enumerate(layer_parts(model)):
-        rows = [head * parts.head_dim + row for head in heads.get(layer, ()) for row in range(parts.head_dim)]
-        for linear in (parts.query, parts.key, parts.value):
+    for index, layer in enumerate(layer_parts(model)):
+        rows = []
+        for head in heads.get(index, ()):
+            first_row = head * layer.head_dim
+            rows.extend(range(first_row, first_row + layer.head_dim))
+        for linear in (layer.query, layer.key, layer.value):
             torch_pruning.prune_linear_out_channels(linear, rows)
-        torch_pruning.prune_linear_in_channels(parts.attention_output, rows)
+        torch_pruning.prune_linear_in_channels(layer.attention_output, rows)
         if neurons:
-            torch_pruning.prune_linear_out_channels(parts.intermediate, neurons[layer])
-            torch_pruning.prune_linear_in_channels(parts.output, neurons[layer])
+            torch_pruning.prune_linear_out_channels(layer.intermediate, neurons[index])
+            torch_pruning.prune_linear_in_channels(layer.output, neurons[index])
     return model
 
 
@@ -123,15 +128,17 @@ def new_batch(rows: int, tokens: int) -> dict:
 def least(functions: dict[str, Callable], rounds: int, repeats: int) -> dict[str, float]:
     """Return the minimum CPU seconds of each function, called in alternating rounds."""
     seconds = {name: [] for name in functions}
-    for turn in range(rounds + 1):
+    # Warm-up.
+    for function in functions.values():
+        function()
+    for _ in range(rounds):
         for name, function in functions.items():
-            # The first round is the warm-up.
-            with (clock := Clock()):
-                for _ in range(repeats if turn else 1):
+            clock = Clock()
+            with clock:
+                for _ in range(repeats):
                     function()
-            if turn:
-                seconds[name].append(clock.cpu / repeats)
-    return {name: min(each) for name, each in seconds.items()}
+            seconds[name].append(clock.cpu / repeats)
+    return {name: min(seconds_of_rounds) for name, seconds_of_rounds in seconds.items()}
 
 
 def measure_shape(sizes: dict, workloads: list[tuple[int, int]], rounds: int) -> dict:
@@ -144,26 +151,41 @@ def measure_shape(sizes: dict, workloads: list[tuple[int, int]], rounds: int) ->
     check = new_batch(2, 8)
     with torch.no_grad():
         outputs = {name: model(**check).logits for name, model in models.items()}
-        alike = [("gated, 25% of heads", "cut, 25% of heads")]
-        alike += [(name, name.replace("torch-pruning", "cut")) for name in models if name.startswith("torch-pruning")]
-        difference = max((outputs[a] - outputs[b]).abs().max().item() for a, b in alike)
-        figures = {"difference": difference, "models": {}, "workloads": {}}
+        figures = {"difference": largest_difference(outputs), "models": {}, "workloads": {}}
         for name, model in models.items():
             # Neither operations nor tensors depend on values.
-            meta = copy.deepcopy(model).to("meta")
-            batches = {each: {"input_ids": new_batch(*each)["input_ids"].to("meta")} for each in workloads}
-            held = sum(each.numel() * each.element_size() for each in model.parameters())
+            meta_model = copy.deepcopy(model).to("meta")
+            meta_batches = {}
+            for workload in workloads:
+                meta_batches[workload] = {"input_ids": new_batch(*workload)["input_ids"].to("meta")}
+            weight_bytes = sum(weight.numel() * weight.element_size() for weight in model.parameters())
+            largest_pass = partial(meta_model, **meta_batches[workloads[-1]])
             figures["models"][name] = {
                 "parameters": count_parameters(model, embeddings=False),
-                "flops": {each: count_flops(meta, batch) for each, batch in batches.items()},
-                "memory": held + peak_memory(lambda meta=meta, batches=batches: meta(**batches[workloads[-1]])),
+                "flops": {workload: count_flops(meta_model, batch) for workload, batch in meta_batches.items()},
+                "memory": weight_bytes + peak_memory(largest_pass),
             }
-        for each in workloads:
-            batch = new_batch(*each)
-            calls = {name: lambda model=model: model(**batch) for name, model in models.items()}  # noqa: B023
-            figures["workloads"][each] = least(calls, rounds, repeats=3 if each[0] == 1 else 1)
+        for workload in workloads:
+            batch = new_batch(*workload)
+            calls = {name: partial(model, **batch) for name, model in models.items()}
+            num_texts, _ = workload
+            repeats = 3 if num_texts == 1 else 1
+            figures["workloads"][workload] = least(calls, rounds, repeats)
     figures["price"] = measure_price(models["dense"], rounds)
     return figures
+
+
+def largest_difference(logits: dict) -> float:
+    """Return the largest difference between the logits of models that must be equal."""
+    pairs = [("gated, 25% of heads", "cut, 25% of heads")]
+    for name in logits:
+        if name.startswith("torch-pruning"):
+            pairs.append((name, name.replace("torch-pruning", "cut")))
+    differences = []
+    for first_name, second_name in pairs:
+        difference = (logits[first_name] - logits[second_name]).abs()
+        differences.append(difference.max().item())
+    return max(differences)
 
 
 def measure_price(model, rounds: int) -> dict:
@@ -174,8 +196,10 @@ def measure_price(model, rounds: int) -> dict:
     from hf_mwp.compress.pruning.head_pruning_callback import CALIBRATION_BATCH_SIZE, CALIBRATION_EXAMPLES
 
     batch = new_batch(*STEP)
-    batch |= {"attention_mask": torch.ones_like(batch["input_ids"]), "labels": torch.zeros(STEP[0], dtype=torch.long)}
-    pair = {"plain": copy.deepcopy(model), "gated": gated(model, {0: [0]})}
+    batch["attention_mask"] = torch.ones_like(batch["input_ids"])
+    batch["labels"] = torch.zeros(STEP[0], dtype=torch.long)
+    plain_model = copy.deepcopy(model)
+    gated_model = gated(model, {0: [0]})
 
     def step_of(model):
         optimizer = torch.optim.AdamW(model.train().parameters())
@@ -187,10 +211,13 @@ def measure_price(model, rounds: int) -> dict:
 
         return step
 
-    calls = {name: step_of(each) for name, each in pair.items()}
     scored = {name: values[:CALIBRATION_BATCH_SIZE] for name, values in batch.items()}
     num_scored = CALIBRATION_EXAMPLES // CALIBRATION_BATCH_SIZE
-    calls["one batch scored"] = lambda: CombinedImportance().scores(pair["plain"], [scored])
+    calls = {
+        "plain": step_of(plain_model),
+        "gated": step_of(gated_model),
+        "one batch scored": lambda: CombinedImportance().scores(plain_model, [scored]),
+    }
     seconds = least(calls, rounds, repeats=1)
     event = seconds["one batch scored"] * num_scored
     return {
@@ -208,16 +235,18 @@ def measure(args: argparse.Namespace) -> dict:
     torch.set_num_threads(args.threads)
     if args.quick:
         return {"2x16": measure_shape(QUICK, [(1, 8), (2, 8)], 1)}
-    found = {}
+    figures = {}
     for name in args.shapes:
-        workloads = WORKLOADS if args.long or name != "12x768" else WORKLOADS[:-1]
-        found[name] = measure_shape(SHAPES[name], workloads, args.rounds)
-    return found
+        workloads = WORKLOADS
+        if name == "12x768" and not args.long:
+            workloads = WORKLOADS[:-1]
+        figures[name] = measure_shape(SHAPES[name], workloads, args.rounds)
+    return figures
 
 
 def report(results: dict) -> str:
     """Return all measurements as Markdown."""
-    parts = [
+    paragraphs = [
         "Weights do not include embeddings; peak memory includes weights and the tensors of the largest workload. For "
         "each workload (texts x tokens): the speed-up over the dense model, the speed-up expected from floating point "
         "operations, and the ratio of both.",
@@ -229,22 +258,23 @@ def report(results: dict) -> str:
         sizes = []
         speeds = []
         reached = []
-        for name, each in figures["models"].items():
-            sizes.append(
-                [name]
-                + [f"{each['parameters'] / 1e6:.2f}", f"{each['parameters'] / dense['parameters'] - 1:+.1%}"]
-                + [f"{each['flops'][largest] / 1e9:.2f}", f"{each['memory'] / 2**20:.0f}"]
-            )
+        for name, model in figures["models"].items():
+            change = model["parameters"] / dense["parameters"] - 1
+            cells = [f"{model['parameters'] / 1e6:.2f}", f"{change:+.1%}"]
+            cells += [f"{model['flops'][largest] / 1e9:.2f}", f"{model['memory'] / 2**20:.0f}"]
+            sizes.append([name, *cells])
             row = [name]
             for workload, seconds in workloads.items():
                 speed_up = seconds["dense"] / seconds[name]
-                promised = dense["flops"][workload] / each["flops"][workload]
+                promised = dense["flops"][workload] / model["flops"][workload]
                 row += [f"{1000 * seconds[name]:.1f}", f"{speed_up:.2f} of {promised:.2f}, {speed_up / promised:.0%}"]
                 if name.startswith("cut"):
                     reached.append(speed_up / promised)
             speeds.append(row)
         price = figures["price"]
-        head = [cell for rows, tokens in workloads for cell in (f"{rows} x {tokens}, ms", "speed-up")]
+        head = []
+        for num_texts, num_tokens in workloads:
+            head += [f"{num_texts} x {num_tokens}, ms", "speed-up"]
         marks = [
             ["least part of the promised speed-up that a cut model reaches (mark: 90 %)", f"{min(reached):.0%}"],
             ["the same, mean", f"{sum(reached) / len(reached):.0%}"],
@@ -253,13 +283,13 @@ def report(results: dict) -> str:
             [f"scoring, part of a training with {INTERVAL} steps an event (mark: 2 %)", f"{price['scoring']:.1%}"],
             ["largest difference of logits: gated, cut, torch-pruning", f"{figures['difference']:.0e}"],
         ]
-        parts += [
+        paragraphs += [
             f"### {shape}",
             table(["", "weights, M", "change", f"GFLOP, {largest[0]} x {largest[1]}", "peak MiB"], sizes),
             table(["", *head], speeds),
             table(["", "measured"], marks),
         ]
-    return "\n\n".join(parts)
+    return "\n\n".join(paragraphs)
 
 
 def main() -> None:

@@ -64,16 +64,16 @@ class LargeEncoder(nn.Module):
         config = MwpStudentConfig(vocab_size=encoder.config.vocab_size, max_position_embeddings=positions, **sizes)
         self.small = encoder
         self.large = MwpStudentModel(config, add_pooling_layer=False).eval()
-        self.known = {}
+        self.states_by_batch = {}
         self.learns = True
 
     def forward(self, input_ids, **inputs):
         batch = (input_ids.shape, input_ids.numpy().tobytes())
         if self.learns:
-            self.known[batch] = self.small(input_ids=input_ids, **inputs)
+            self.states_by_batch[batch] = self.small(input_ids=input_ids, **inputs)
         else:
             self.large(input_ids=input_ids, **inputs)
-        return self.known[batch]
+        return self.states_by_batch[batch]
 
 
 def with_large_encoder(solver, texts: Sequence[str], batch_sizes: Sequence[int], sizes: dict[str, int]):
@@ -100,7 +100,11 @@ class TimedReranker(PlausibilityReranker):
 def measure(solver, reranker, texts: Sequence[str], batch_sizes: Sequence[int], rounds: int, large=LARGE) -> dict:
     """Measure CPU seconds per problem by search, batch size and encoder (the fastest round), and of re-ranking."""
     seconds: dict[tuple[str, int, str], float] = {}
-    ways = {name: options | ({"rerank": reranker} if "rerank" in options else {}) for name, options in WAYS.items()}
+    ways = {}
+    for name, options in WAYS.items():
+        ways[name] = dict(options)
+        if "rerank" in options:
+            ways[name]["rerank"] = reranker
     for options in ways.values():
         solver(list(texts[:2]), batch_size=2, **options)
     solvers = {"own": solver, "large": with_large_encoder(solver, texts, batch_sizes, large)}
@@ -108,10 +112,10 @@ def measure(solver, reranker, texts: Sequence[str], batch_sizes: Sequence[int], 
     for _ in range(rounds):
         for size in batch_sizes:
             for name, options in ways.items():
-                for encoder, each in solvers.items():
+                for encoder, encoder_solver in solvers.items():
                     lap = Clock()
                     with lap:
-                        each(list(texts), batch_size=size, **options)
+                        encoder_solver(list(texts), batch_size=size, **options)
                     spent = lap.cpu / len(texts)
                     key = (name, size, encoder)
                     seconds[key] = min(spent, seconds.get(key, spent))
@@ -123,7 +127,11 @@ def make_texts(max_length: int) -> dict[str, str]:
     # Two tokens are not words: the first and the last.
     lengths = {"41 tokens": 39, f"{max_length} tokens": max_length - 2}
     lengths[f"{MAX_TEXT_LENGTH:,} characters"] = MAX_TEXT_LENGTH
-    return {name: (CLAUSE * (length // len(CLAUSE) + 1))[:length] for name, length in lengths.items()}
+    texts = {}
+    for name, length in lengths.items():
+        num_clauses = length // len(CLAUSE) + 1
+        texts[name] = (CLAUSE * num_clauses)[:length]
+    return texts
 
 
 def measure_lengths(solver, ways: dict[str, dict], batch_size: int = LIMIT_BATCH) -> dict[str, list[float]]:
@@ -164,9 +172,10 @@ def report(figures: dict, batch_sizes: Sequence[int]) -> str:
     for size in batch_sizes:
         base = figures["seconds"][BASE, size, "own"]
         for name in WAYS:
-            own, large = (figures["seconds"][name, size, encoder] for encoder in ("own", "large"))
-            cells = [f"{1e3 * own:.1f}", f"{1 / own:.0f}", f"{own / base:.2f}", f"{1e3 * large:.1f}"]
-            rows.append([f"{name}, batch {size}", *cells, f"{large / own:.2f}"])
+            small = figures["seconds"][name, size, "own"]
+            large = figures["seconds"][name, size, "large"]
+            cells = [f"{1e3 * small:.1f}", f"{1 / small:.0f}", f"{small / base:.2f}", f"{1e3 * large:.1f}"]
+            rows.append([f"{name}, batch {size}", *cells, f"{large / small:.2f}"])
     head = [
         "",
         "ms a problem",
@@ -185,8 +194,12 @@ def main() -> None:
     args = parse_arguments()
     restart_with_threads(args.threads)
     torch.set_num_threads(args.threads)
-    problems, rounds = (4, 1) if args.quick else (args.problems, args.rounds)
-    rows = load_mwp_dataset("math23k")["test"].select(range(problems))
+    num_problems = args.problems
+    rounds = args.rounds
+    if args.quick:
+        num_problems = 4
+        rounds = 1
+    rows = load_mwp_dataset("math23k")["test"].select(range(num_problems))
     solver = pipeline("math-word-problem", model=args.model, device="cpu")
     reranker = TimedReranker.from_pretrained(args.model)
     figures = measure(solver, reranker, rows["text"], args.batch_sizes, rounds)

@@ -14,6 +14,7 @@ import argparse
 import copy
 import time
 from contextlib import nullcontext
+from functools import partial
 from tempfile import TemporaryDirectory
 
 from measuring import restart_with_threads, show_report, table
@@ -39,6 +40,13 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
+def workload(args: argparse.Namespace) -> tuple[dict, int, int]:
+    """Return the sizes of the teacher, and the rows and tokens of a batch."""
+    if args.quick:
+        return QUICK, 4, 8
+    return SHAPES["6x384"], args.rows, args.tokens
+
+
 def measure(args: argparse.Namespace) -> dict:
     """Measure CPU seconds of each operation on one batch, and floating point operations of the teachers."""
     import torch
@@ -48,12 +56,13 @@ def measure(args: argparse.Namespace) -> dict:
     from hf_mwp.compress.pruning import RemovedUnits, UnitScores, cut_teacher, mask_teacher, measure_scores
 
     torch.set_num_threads(args.threads)
-    sizes, rows, tokens = (QUICK, 4, 8) if args.quick else (SHAPES["6x384"], args.rows, args.tokens)
+    sizes, rows, tokens = workload(args)
     teacher = new_classifier(sizes)
     student = new_classifier(sizes | {"num_hidden_layers": min(2, sizes["num_hidden_layers"])})
     trial = copy.deepcopy(student)
     batch = new_batch(rows, tokens)
-    batch |= {"attention_mask": torch.ones_like(batch["input_ids"]), "labels": torch.arange(rows) % 2}
+    batch["attention_mask"] = torch.ones_like(batch["input_ids"])
+    batch["labels"] = torch.arange(rows) % 2
     optimizer = torch.optim.AdamW(student.train().parameters())
     soft = LogitDistillationLoss(2.0)
 
@@ -64,12 +73,12 @@ def measure(args: argparse.Namespace) -> dict:
         with torch.no_grad(), precision():
             return model(**batch).logits
 
-    taught = call(teacher)
+    teacher_logits = call(teacher)
 
     def step():
         with precision():
             outputs = student(**batch)
-            loss = soft(outputs.logits, taught) + outputs.loss
+            loss = soft(outputs.logits, teacher_logits) + outputs.loss
         loss.backward()
         optimizer.step()
         optimizer.zero_grad()
@@ -87,16 +96,21 @@ def measure(args: argparse.Namespace) -> dict:
     calls = {
         "student step": step,
         "scores": score,
-        "scores per example": lambda: score(per_example=True),
-        **{name: lambda model=model: call(model) for name, model in teachers.items()},
+        "scores per example": partial(score, per_example=True),
     }
-    meta = {"input_ids": batch["input_ids"].to("meta")}
-    models = {**teachers, "student": student}
-    flops = {name: count_flops(copy.deepcopy(model).to("meta"), meta) for name, model in models.items()}
+    for name, model in teachers.items():
+        calls[name] = partial(call, model)
+
+    meta_batch = {"input_ids": batch["input_ids"].to("meta")}
+    flops = {}
+    for name, model in {**teachers, "student": student}.items():
+        meta_model = copy.deepcopy(model).to("meta")
+        flops[name] = count_flops(meta_model, meta_batch)
     # Backward takes two matrix products for each one forward.
     flops["student step"] = 3 * flops.pop("student")
+    rounds = 1 if args.quick else args.rounds
     return {
-        "seconds": least(calls, 1 if args.quick else args.rounds, repeats=1),
+        "seconds": least(calls, rounds, repeats=1),
         "flops": flops,
         "workload": (rows, tokens),
     }
@@ -109,8 +123,12 @@ def measure_search(args: argparse.Namespace) -> dict:
     from hf_mwp import StarkConfig, StarkTrainer
     from hf_mwp.compress.models import MwpStudentForSequenceClassification
 
-    sizes, rows, tokens = (QUICK, 4, 8) if args.quick else (SHAPES["6x384"], args.rows, args.tokens)
-    epochs, sparsities = (1, SPARSITIES[:1]) if args.quick else (args.epochs, SPARSITIES)
+    sizes, rows, tokens = workload(args)
+    epochs = args.epochs
+    sparsities = SPARSITIES
+    if args.quick:
+        epochs = 1
+        sparsities = SPARSITIES[:1]
     teacher = new_classifier(sizes)
     student = MwpStudentForSequenceClassification.from_encoder(teacher, layers=min(2, sizes["num_hidden_layers"]))
     texts = new_batch(BATCHES * rows, tokens)["input_ids"].tolist()
@@ -149,51 +167,68 @@ def measure_search(args: argparse.Namespace) -> dict:
     return {"seconds": seconds, "epochs": epochs, "sparsities": len(sparsities)}
 
 
-def promised_by_caches(found: dict, search: dict) -> dict[str, float]:
+def promised_by_caches(figures: dict, search: dict) -> dict[str, float]:
     """
     Return the largest saving of a cache, from the costs of single batches: a teacher runs once, not in every epoch.
     """
-    seconds = found["seconds"]
+    seconds = figures["seconds"]
     epochs = search["epochs"]
     cut = [seconds[f"cut, {sparsity:.0%}"] for sparsity in SPARSITIES[: search["sparsities"]]]
     step = seconds["student step"]
+    # Scores are measured on one batch of all, and the students are evaluated on it.
+    scores = seconds["scores"] / BATCHES
     ratios = {}
     for name, teachers in (("trial student", [seconds["dense"]]), ("search", [seconds["dense"], *cut])):
-        # Scores are measured on one batch of all, and the students are evaluated on it.
-        once = seconds["scores"] / BATCHES
-        without, with_cache = (sum(n * each + epochs * step for each in teachers) for n in (epochs, 1))
-        ratios[name] = (without + once) / (with_cache + once)
+        without_cache = 0
+        with_cache = 0
+        for teacher_pass in teachers:
+            without_cache += epochs * teacher_pass + epochs * step
+            with_cache += teacher_pass + epochs * step
+        ratios[name] = (without_cache + scores) / (with_cache + scores)
     return ratios
 
 
-def report(found: dict, search: dict) -> str:
+def speed_up(costs: dict, sparsity: float, with_student: bool) -> float:
+    """
+    Return how much cheaper a pruned teacher is than a masked one, in seconds or operations, alone or with a training
+    step of the student.
+    """
+    masked = costs[f"masked, {sparsity:.0%}"]
+    cut = costs[f"cut, {sparsity:.0%}"]
+    if with_student:
+        masked += costs["student step"]
+        cut += costs["student step"]
+    return masked / cut
+
+
+def report(figures: dict, search: dict) -> str:
     """Return all measurements as Markdown."""
-    seconds, flops, (rows, tokens) = found["seconds"], found["flops"], found["workload"]
-    step = seconds["student step"]
-    epoch = seconds["dense"] + step
-    costs = [
-        [name, f"{1000 * seconds[name]:.0f}", f"{seconds[name] / epoch:.2f}", f"{SCORED * seconds[name] / epoch:.3f}"]
-        for name in ("dense", "student step", "scores", "scores per example")
-    ]
+    seconds = figures["seconds"]
+    rows, tokens = figures["workload"]
+    epoch = seconds["dense"] + seconds["student step"]
+    costs = []
+    for name in ("dense", "student step", "scores", "scores per example"):
+        in_epochs = seconds[name] / epoch
+        scored_in_epochs = SCORED * seconds[name] / epoch
+        costs.append([name, f"{1000 * seconds[name]:.0f}", f"{in_epochs:.2f}", f"{scored_in_epochs:.3f}"])
     sparse = []
     for sparsity in SPARSITIES:
-        cut = f"cut, {sparsity:.0%}"
-        masked = f"masked, {sparsity:.0%}"
-        row = [f"{sparsity:.0%}", f"{1000 * seconds[masked]:.0f}", f"{1000 * seconds[cut]:.0f}"]
-        for both in (0, 1):
-            measured, promised = (
-                (each[masked] + both * each["student step"]) / (each[cut] + both * each["student step"])
-                for each in (seconds, flops)
-            )
+        cut = seconds[f"cut, {sparsity:.0%}"]
+        masked = seconds[f"masked, {sparsity:.0%}"]
+        row = [f"{sparsity:.0%}", f"{1000 * masked:.0f}", f"{1000 * cut:.0f}"]
+        for with_student in (False, True):
+            measured = speed_up(seconds, sparsity, with_student)
+            promised = speed_up(figures["flops"], sparsity, with_student)
             row.append(f"{measured:.2f} of {promised:.2f}, {measured / promised:.0%}")
         sparse.append(row)
-    ratios = promised_by_caches(found, search)
+    promised_ratios = promised_by_caches(figures, search)
     searches = []
-    for name, each in search["seconds"].items():
-        ratio = each[False] / each[True]
-        searches.append(
-            [name, f"{each[False]:.0f}", f"{each[True]:.0f}", f"{ratio:.2f}", f"{ratio / ratios[name]:.0%}"]
-        )
+    for name, by_cached in search["seconds"].items():
+        uncached = by_cached[False]
+        cached = by_cached[True]
+        ratio = uncached / cached
+        cells = [f"{uncached:.0f}", f"{cached:.0f}", f"{ratio:.2f}", f"{ratio / promised_ratios[name]:.0%}"]
+        searches.append([name, *cells])
     return "\n\n".join(
         [
             f"Batches of {rows} x {tokens}. Costs are also given in epochs of distillation without cache (target for "
@@ -213,7 +248,9 @@ def report(found: dict, search: dict) -> str:
 def main() -> None:
     args = parse_arguments()
     restart_with_threads(args.threads)
-    show_report("STARK", report(measure(args), measure_search(args)), args.write)
+    figures = measure(args)
+    search = measure_search(args)
+    show_report("STARK", report(figures, search), args.write)
 
 
 if __name__ == "__main__":

@@ -36,7 +36,9 @@ def describe_teacher(recipe: Recipe, stage: str, stages: Mapping[str, Stage]) ->
             return ""
         options = last_options(folder)
         layers = _folder_layers(folder)
-        encoder = folder.name if layers is None else f"{folder.name}, {layers} layers"
+        encoder = folder.name
+        if layers is not None:
+            encoder += f", {layers} layers"
     steps = options.get("max_steps")
     epochs = options.get("num_train_epochs", 3)
     if steps and steps > 0:
@@ -53,7 +55,9 @@ def count_layers(recipe: Recipe, stage: str, stages: Mapping[str, Stage]) -> int
     """Count the layers of a teacher's encoder before the arm cuts it; `None` if that is not known."""
     if stage not in stages:
         folder = _given_teacher(stages.values())
-        return None if folder is None else _folder_layers(folder)
+        if folder is None:
+            return None
+        return _folder_layers(folder)
     return _source_layers(recipe.stages[stage])
 
 
@@ -65,11 +69,17 @@ def _source_layers(stage: Stage) -> int | None:
     source = stage.options.get("encoder") or stage.options.get("solver")
     before = _stage_at(stage, source)
     if before is None:
-        return None if source is None else _folder_layers(source)
+        if source is None:
+            return None
+        return _folder_layers(source)
     layers = parse_layers(before.options.get("encoder_layers"))
+    if isinstance(layers, int):
+        return layers
     if layers is not None:
-        return layers if isinstance(layers, int) else len(layers)
-    return STUDENT_LAYERS if "project_to" in before.options else _source_layers(before)
+        return len(layers)
+    if "project_to" in before.options:
+        return STUDENT_LAYERS
+    return _source_layers(before)
 
 
 def _folder_layers(model: str | Path) -> int | None:
@@ -122,8 +132,13 @@ def _encoder(stage: Stage) -> str:
     source = options.get("encoder") or options.get("solver")
     layers = options.get("encoder_layers")
     before = _stage_at(stage, source)
-    name = shorten_paths(source) if before is None else f"{_encoder(before)}, after stage {before.name}"
-    return f"{name}, layers {layers}" if layers is not None else str(name)
+    if before is None:
+        name = str(shorten_paths(source))
+    else:
+        name = f"{_encoder(before)}, after stage {before.name}"
+    if layers is not None:
+        name += f", layers {layers}"
+    return name
 
 
 def describe_training_size(stages: Iterable[Stage]) -> str:
@@ -140,7 +155,8 @@ def describe_training_size(stages: Iterable[Stage]) -> str:
                 names.append(stage.name)
     if len(by_size) < 2:
         return f"{next(iter(by_size), 'all')} training problems"
-    return "training problems: " + "; ".join(f"{size} ({', '.join(names)})" for size, names in by_size.items())
+    descriptions = [f"{size} ({', '.join(names)})" for size, names in by_size.items()]
+    return f"training problems: {'; '.join(descriptions)}"
 
 
 def measure_shape(shape: Mapping[str, Any]) -> dict[str, int]:

@@ -49,7 +49,10 @@ def _grid(result: TableResult) -> list[str]:
             cells.append(column.show(arm.mean(column.name), arm.deviation(column.name)))
             if column.name in paper_columns:
                 cells.append(column.show(arm.paper.get(column.name)))
-        cells.append("-" if arm.seconds is None else f"{arm.seconds:.0f}")
+        if arm.seconds is None:
+            cells.append("-")
+        else:
+            cells.append(f"{arm.seconds:.0f}")
         rows.append(_cells(cells))
     return rows
 
@@ -73,7 +76,7 @@ def _notes(result: TableResult) -> list[str]:
         for run in arm.runs:
             if run.reason:
                 notes.append(f"- {arm.title}, seed {run.seed}: {run.state}: {run.reason}")
-        if {run.state for run in arm.runs} == {"waiting"}:
+        if arm.states == {"waiting"}:
             waiting.append(arm.title)
     if waiting:
         notes.append(f"- Not run: {'; '.join(waiting)}")
@@ -131,22 +134,26 @@ def _origin(result: TableResult) -> list[str]:
     if result.teachers:
         lines.append(f"- Teacher: {'; '.join(result.teachers)}")
     lines.append(f"- Data: {result.data}{_num_problems(result)}")
-    spread = ", mean ± standard deviation" if len(result.seeds) > 1 else ""
-    lines.append(f"- Seeds: {_join(result.seeds)}{spread}")
+    seeds = f"- Seeds: {_join(result.seeds)}"
+    if len(result.seeds) > 1:
+        seeds += ", mean ± standard deviation"
+    lines.append(seeds)
     lines.append(
         f"- Time: {result.seconds:.0f} seconds for all stages, each once (an arm's seconds have those it shares)"
     )
 
     measured_arms = set()
-    for part in result.parts:
-        measured_arms.update(part["arms"])
-    for part in result.parts:
-        plural = "s" if len(part["seeds"]) > 1 else ""
-        seeds = f"seed{plural} {_join(part['seeds'])}"
-        arms = "all rows" if set(part["arms"]) == measured_arms else "; ".join(part["arms"])
-        changes = {name: value for name, value in part["changes"].items() if name not in result.changes}
-        measured = f"{seeds} of {', '.join(part['columns'])}: {arms}{_changed(changes)}"
-        lines.append(f"- Measured apart: {measured}. {_machine(part['environment'])}".rstrip())
+    for summary in result.parts:
+        measured_arms.update(summary["arms"])
+    for summary in result.parts:
+        plural = "s" if len(summary["seeds"]) > 1 else ""
+        seeds = f"seed{plural} {_join(summary['seeds'])}"
+        arms = "; ".join(summary["arms"])
+        if set(summary["arms"]) == measured_arms:
+            arms = "all rows"
+        changes = {name: value for name, value in summary["changes"].items() if name not in result.changes}
+        measured = f"{seeds} of {', '.join(summary['columns'])}: {arms}{_changed(changes)}"
+        lines.append(f"- Measured apart: {measured}. {_machine(summary['environment'])}".rstrip())
     if not result.parts:
         machine = _machine(result.environment)
         if machine:
@@ -162,7 +169,9 @@ def _num_problems(result: TableResult) -> str:
         if counts:
             word = "" if sizes else " problems"
             sizes.append(f"{_range(counts)}{word} ({column.title})")
-    return f"; figures on {', '.join(sizes)}" if sizes else ""
+    if not sizes:
+        return ""
+    return f"; figures on {', '.join(sizes)}"
 
 
 def _join(numbers: list[int]) -> str:
@@ -172,7 +181,8 @@ def _join(numbers: list[int]) -> str:
 def _changed(changes: Mapping[str, Any]) -> str:
     if not changes:
         return ""
-    return ", changed: " + ", ".join(f"{name} {value}" for name, value in changes.items())
+    changed = [f"{name} {value}" for name, value in changes.items()]
+    return f", changed: {', '.join(changed)}"
 
 
 def _machine(environment: Mapping[str, Any]) -> str:
@@ -199,7 +209,9 @@ def _counts(result: TableResult, column: str) -> list[int]:
 def _range(numbers: list[int]) -> str:
     smallest = min(numbers)
     largest = max(numbers)
-    return f"{smallest:,}" if smallest == largest else f"{smallest:,} to {largest:,}"
+    if smallest == largest:
+        return f"{smallest:,}"
+    return f"{smallest:,} to {largest:,}"
 
 
 def _cells(cells: list[str]) -> str:

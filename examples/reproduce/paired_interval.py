@@ -78,32 +78,33 @@ def paired_interval(arm: ArmResult, other: ArmResult, column: Column) -> PairedI
     Subtract a baseline arm's figures from an arm's, paired by example or problem (mean over common seeds), or else by
     seed. Returns `None` for fewer than two pairs.
     """
-    other_runs = {run.seed: run for run in other.runs if column.name in run.figures}
-    pairs = []
-    for run in arm.runs:
-        if column.name in run.figures and run.seed in other_runs:
-            pairs.append((run, other_runs[run.seed]))
-    rows = [(_rows(run, column), _rows(other_run, column)) for run, other_run in pairs]
+    baseline_runs = {run.seed: run for run in other.runs if column.name in run.figures}
+    runs = [run for run in arm.runs if column.name in run.figures and run.seed in baseline_runs]
+    rows = [_rows(run, column) for run in runs]
+    baseline_rows = [_rows(baseline_runs[run.seed], column) for run in runs]
 
     # If the rows differ or some are unknown, only the figures can be compared.
-    row_units = set()
-    for arm_rows, other_rows in rows:
-        for over, _, _, labels in (arm_rows, other_rows):
-            row_units.add((over, labels))
-    over, labels = row_units.pop() if len(row_units) == 1 else ("", "")
+    row_sets = {(row_unit, labels) for row_unit, _, _, labels in rows + baseline_rows}
+    over = "seeds"
+    labels = ""
+    num_pairs = len(runs)
+    if len(row_sets) == 1:
+        row_unit, labels = row_sets.pop()
     if labels:
+        over = row_unit
         num_pairs = len(labels.split())
-        arm_figures = np.mean([_bootstrap_metric(*arm_rows[1:]) for arm_rows, _ in rows], axis=0)
-        other_figures = np.mean([_bootstrap_metric(*other_rows[1:]) for _, other_rows in rows], axis=0)
-        factor, _ = UNITS[column.unit]
-        figures = factor * (arm_figures - other_figures)
-    else:
-        over = "seeds"
-        num_pairs = len(pairs)
-        differences = np.array([run.figures[column.name] - other_run.figures[column.name] for run, other_run in pairs])
-        figures = _bootstrap(num_pairs, lambda drawn: differences[drawn].mean()) if pairs else differences
     if num_pairs < 2:
         return None
+
+    if labels:
+        factor, _ = UNITS[column.unit]
+        figures = factor * (_mean_bootstrap(rows) - _mean_bootstrap(baseline_rows))
+    else:
+        differences = []
+        for run in runs:
+            baseline_run = baseline_runs[run.seed]
+            differences.append(run.figures[column.name] - baseline_run.figures[column.name])
+        figures = _bootstrap_mean(differences)
     low, high = np.percentile(figures[1:], [2.5, 97.5])
     return PairedInterval(float(figures[0]), float(low), float(high), num_pairs, over)
 
@@ -115,6 +116,18 @@ def _rows(run: ArmRun, column: Column) -> tuple[str, str, str, str]:
         return "examples", column.metric, examples["predictions"], examples["labels"]
     outcomes = run.outcomes.get(column.name, "")
     return "problems", "accuracy", " ".join(outcomes), " ".join("1" * len(outcomes))
+
+
+def _mean_bootstrap(rows: list[tuple[str, str, str, str]]) -> np.ndarray:
+    """Return the mean over the seeds of the figure for all rows, then for each bootstrap draw."""
+    figures = [_bootstrap_metric(metric, predictions, labels) for _, metric, predictions, labels in rows]
+    return np.mean(figures, axis=0)
+
+
+def _bootstrap_mean(differences: list[float]) -> np.ndarray:
+    """Return the mean difference of all seeds, then of each bootstrap draw."""
+    values = np.array(differences)
+    return _bootstrap(len(values), lambda drawn: values[drawn].mean())
 
 
 @lru_cache(maxsize=1000)

@@ -30,15 +30,16 @@ def draw_table(result: TableResult, path: str | Path) -> bool:
     if result.x:
         size = (6.4, 4.2)
     figure = Figure(figsize=size, layout="constrained")
-    comparisons = [] if result.x else _with_one_baseline(result, columns)
     if result.x:
         _draw_lines(figure, result, columns)
-    elif comparisons:
+    elif comparisons := _with_one_baseline(result, columns):
         _draw_differences(figure, comparisons, columns)
     else:
         _draw_bars(figure, result, columns)
-    quick = " (quick: only to see it run)" if result.budget == "quick" else ""
-    figure.suptitle(f"{result.title}, budget {result.budget}{quick}", fontsize="medium")
+    title = f"{result.title}, budget {result.budget}"
+    if result.budget == "quick":
+        title += " (quick: only to see it run)"
+    figure.suptitle(title, fontsize="medium")
     # Leave out the library version, so that the same results give the same file.
     figure.savefig(path, dpi=120, metadata={"Software": None})
     return True
@@ -48,7 +49,10 @@ def _is_drawn(column: Column, result: TableResult) -> bool:
     """Return whether a column has figures, and is in percent or compared without a unit."""
     if column.unit != "%" and (column.unit or column.optional or result.x):
         return False
-    return any(arm.values(column.name) or column.name in arm.paper for arm in result.arms)
+    for arm in result.arms:
+        if arm.values(column.name) or column.name in arm.paper:
+            return True
+    return False
 
 
 def _with_one_baseline(result: TableResult, columns: list[Column]) -> list[Comparison]:
@@ -69,6 +73,7 @@ def _with_one_baseline(result: TableResult, columns: list[Column]) -> list[Compa
 def _draw_bars(figure: Figure, result: TableResult, columns: list[Column]) -> None:
     panels = figure.subplots(1, len(columns), sharey=True, squeeze=False)[0]
     for panel, column in zip(panels, columns, strict=True):
+        is_percent = column.unit == "%"
         positions = []
         means = []
         deviations = []
@@ -84,27 +89,22 @@ def _draw_bars(figure: Figure, result: TableResult, columns: list[Column]) -> No
                 paper_positions.append(position)
                 paper_values.append(arm.paper[column.name])
 
-        scale = 100 if column.unit == "%" else max(means + paper_values)
-        panel.barh(
-            positions,
-            means,
-            xerr=deviations if len(result.seeds) > 1 else None,
-            height=0.6,
-            color=MEASURED,
-            label="measured",
-        )
+        scale = 100 if is_percent else max(means + paper_values)
+        errors = deviations if len(result.seeds) > 1 else None
+        panel.barh(positions, means, xerr=errors, height=0.6, color=MEASURED, label="measured")
         # At the edge of the panel: beside the bars, numbers would cover the paper's marks.
         decimals = 1 if scale >= 10 else 2
         for position, mean in zip(positions, means, strict=True):
             panel.text(1.22 * scale, position, f"{mean:.{decimals}f}", fontsize="small", ha="right", va="center")
         if paper_values:
             panel.plot(paper_values, paper_positions, "D", color=PAPER, markersize=5, label="paper")
-        unit = ", %" if column.unit == "%" else ""
-        panel.set(title=textwrap.fill(f"{column.title}{unit}", 26), xlim=(0, 1.24 * scale))
-        if column.unit == "%":
+        title = f"{column.title}, %" if is_percent else column.title
+        panel.set(title=textwrap.fill(title, 26), xlim=(0, 1.24 * scale))
+        if is_percent:
             panel.set_xticks(range(0, 101, 20))
         panel.grid(axis="x", alpha=0.3)
-    panels[0].set_yticks(range(len(result.arms)), [arm.title for arm in result.arms])
+    arm_titles = [arm.title for arm in result.arms]
+    panels[0].set_yticks(range(len(arm_titles)), arm_titles)
     panels[0].invert_yaxis()
 
     # Each label once, although every panel has it.
@@ -122,14 +122,17 @@ def _draw_differences(figure: Figure, comparisons: list[Comparison], columns: li
         for position, comparison in enumerate(comparisons):
             interval = comparison.intervals[column.name]
             errors = [[interval.mean - interval.low], [interval.high - interval.mean]]
-            color = PAPER if interval.excludes_zero else MEASURED
+            color = MEASURED
+            if interval.excludes_zero:
+                color = PAPER
             panel.errorbar([interval.mean], [position], xerr=errors, fmt="o", color=color, capsize=3)
         panel.axvline(0, color="gray", lw=0.8)
         baseline_figure = f"{column.show(baseline.mean(column.name))} {column.unit}".rstrip()
         unit = "points" if column.unit == "%" else ""
         panel.set(title=f"{column.title}\n{baseline.title}: {baseline_figure}", xlabel=unit)
         panel.grid(axis="x", alpha=0.3)
-    panels[0].set_yticks(range(len(comparisons)), [comparison.arm.title for comparison in comparisons])
+    arm_titles = [comparison.arm.title for comparison in comparisons]
+    panels[0].set_yticks(range(len(arm_titles)), arm_titles)
     panels[0].set_ylim(len(comparisons) - 0.5, -0.5)
     label = f"difference from '{baseline.title}', 95 % interval; red: does not contain 0"
     figure.supxlabel(label, fontsize="small")
@@ -140,23 +143,26 @@ def _draw_lines(figure: Figure, result: TableResult, columns: list[Column]) -> N
     arms = [arm for arm in result.arms if arm.x is not None]
     arms.sort(key=lambda arm: arm.x)
     for number, column in enumerate(columns):
+        x = []
+        means = []
+        deviations = []
+        paper_x = []
+        paper_values = []
+        for arm in arms:
+            mean = arm.mean(column.name)
+            if mean is not None:
+                x.append(arm.x)
+                means.append(mean)
+                deviations.append(arm.deviation(column.name) or 0.0)
+            if column.name in arm.paper:
+                paper_x.append(arm.x)
+                paper_values.append(arm.paper[column.name])
+
         color = f"C{number}"
-        measured = [arm for arm in arms if arm.values(column.name)]
-        deviations = [arm.deviation(column.name) or 0.0 for arm in measured]
-        panel.errorbar(
-            [arm.x for arm in measured],
-            [arm.mean(column.name) for arm in measured],
-            yerr=deviations if len(result.seeds) > 1 else None,
-            fmt="o-",
-            color=color,
-            capsize=3,
-            label=column.title,
-        )
-        reported = [arm for arm in arms if column.name in arm.paper]
-        if reported:
-            x = [arm.x for arm in reported]
-            y = [arm.paper[column.name] for arm in reported]
-            panel.plot(x, y, "D--", color=color, alpha=0.5, label=f"{column.title}, paper")
+        errors = deviations if len(result.seeds) > 1 else None
+        panel.errorbar(x, means, yerr=errors, fmt="o-", color=color, capsize=3, label=column.title)
+        if paper_values:
+            panel.plot(paper_x, paper_values, "D--", color=color, alpha=0.5, label=f"{column.title}, paper")
     panel.set(xlabel=result.x, ylabel="%")
     panel.grid(alpha=0.3)
     panel.legend(fontsize="small")

@@ -56,10 +56,13 @@ class Reproduction:
         self.environment = dict(environment or {})
         for name in arms or ():
             check_name(name, table.arms, "arm", table.name)
-        self.chosen = set(table.arms) if arms is None else set(arms)
+        self.chosen = set(table.arms)
+        if arms is not None:
+            self.chosen = set(arms)
         self.budget = str(budget or table.recipe.get("budget") or "")
         self.teacher_stage = table.content.get("teacher_stage", "teacher")
-        self.variables = self._recipe(next(iter(table.arms.values())), None).variables
+        first_arm = next(iter(table.arms.values()))
+        self.variables = self._recipe(first_arm, None).variables
         seeds = seeds or as_list(self.changes.get("seed"))
         self.seeds = list(seeds or table.seeds(self.budget) or [self.variables.get("seed", 42)])
         self._seeds_of = {}
@@ -156,12 +159,7 @@ class Reproduction:
             result.derive()
             save(result)
             if run.state != "waiting":
-                figures = [
-                    f"{column.title} {column.show(run.figures[column.name])} {column.unit}".rstrip()
-                    for column in result.shown_columns
-                    if column.name in run.figures
-                ]
-                tell(f"{heading}: {run.state}. {'; '.join(filter(None, (', '.join(figures), run.reason)))}")
+                tell(f"{heading}: {run.state}. {_outcome(run, result.shown_columns)}")
         return result
 
     def _recipe(self, arm: Arm, seed: int | None, column: Column | None = None) -> Recipe:
@@ -195,12 +193,12 @@ class Reproduction:
             layers = count_layers(recipe, self.teacher_stage, stages)
             if layers is not None and layers < arm.layers:
                 return f"the encoder has {layers} layers, {arm.layers} are needed"
-        for other in self.table.arms.values():
-            if other.name == arm.name:
+        for earlier_arm in self.table.arms.values():
+            if earlier_arm.name == arm.name:
                 break
-            is_run = other.missing is None and seed in self._seeds_of[other.name]
-            if is_run and self._reads(other.name, seed) == self._reads(arm.name, seed):
-                return f"what it changes is not used, so that it is the same as {other.name!r}"
+            is_run = earlier_arm.missing is None and seed in self._seeds_of[earlier_arm.name]
+            if is_run and self._reads(earlier_arm.name, seed) == self._reads(arm.name, seed):
+                return f"what it changes is not used, so that it is the same as {earlier_arm.name!r}"
         return None
 
     def _reads(self, arm: str, seed: int) -> list[Any]:
@@ -209,7 +207,8 @@ class Reproduction:
         for column in self._measured:
             variables = self._recipe_of(column, arm, seed).variables
             figures.append(column.resolved(variables).figure)
-        return [[stage.fingerprint for stage in self.stages(arm, seed)], figures]
+        fingerprints = [stage.fingerprint for stage in self.stages(arm, seed)]
+        return [fingerprints, figures]
 
     @cached_property
     def _measured(self) -> list[Column]:
@@ -258,7 +257,8 @@ class Reproduction:
     def _read(self, arm: Arm, seed: int) -> ArmRun:
         """Return the run of an arm; its state is `waiting` if its stages are not completed."""
         run = ArmRun(seed)
-        if not all(stage.is_done for stage in self.stages(arm.name, seed)) or self.obstacle(arm, seed) is not None:
+        is_done = all(stage.is_done for stage in self.stages(arm.name, seed))
+        if not is_done or self.obstacle(arm, seed) is not None:
             self._measure(arm, run)
             return run
         self._fill(arm, run)
@@ -280,7 +280,8 @@ class Reproduction:
                 record = {"stage": stage.name, "folder": stage.folder.name, "fingerprint": stage.fingerprint}
                 run.stages.append({**record, "seconds": stage.job.record["seconds"]})
         run.seconds = round(sum(stage["seconds"] for stage in run.stages), 1)
-        run.teacher = "; ".join(dict.fromkeys(filter(None, self._teachers(arm, run.seed))))
+        teachers = [teacher for teacher in self._teachers(arm, run.seed) if teacher]
+        run.teacher = "; ".join(dict.fromkeys(teachers))
 
     def _teachers(self, arm: Arm, seed: int) -> Iterator[str]:
         """Describe the teachers of an arm's columns that exist."""
@@ -325,15 +326,20 @@ class Reproduction:
         """Return the fields of a column that results need; see [`TableResult`]."""
         columns = self.table.columns.values()
         pools = [pool.name for pool in columns if column.name in (pool.pooled_of or ())]
-        fields = {
-            "missing": self.missing.get(column.name),
-            "part_of": pools[-1] if pools else None,
-            "metric": column.metric,
-            "optional": column.optional or None,
-            **{key: getattr(column, key) for key in DERIVED},
-        }
-        optional = {key: value for key, value in fields.items() if value is not None}
-        return {"name": column.name, "title": column.title, "unit": column.unit, **optional}
+        fields: dict[str, Any] = {"name": column.name, "title": column.title, "unit": column.unit}
+        if column.name in self.missing:
+            fields["missing"] = self.missing[column.name]
+        if pools:
+            fields["part_of"] = pools[-1]
+        if column.metric is not None:
+            fields["metric"] = column.metric
+        if column.optional:
+            fields["optional"] = column.optional
+        for key in DERIVED:
+            sources = getattr(column, key)
+            if sources is not None:
+                fields[key] = sources
+        return fields
 
     def _position(self, arm: Arm) -> float | None:
         """Return the position of an arm in a sweep."""
@@ -351,5 +357,16 @@ class Reproduction:
         variables = [self._recipe_of(column, arm, self.seeds[0]).variables for column in self._measured]
         names = []
         for values in variables or [self.variables]:
-            names.append(str(shorten_paths(values.get("dataset") or values.get("task"))))
+            name = values.get("dataset") or values.get("task")
+            names.append(str(shorten_paths(name)))
         return list(dict.fromkeys(names))
+
+
+def _outcome(run: ArmRun, columns: list[Column]) -> str:
+    """Return the figures of a run and the reason why it is not done."""
+    figures = []
+    for column in columns:
+        if column.name in run.figures:
+            figures.append(f"{column.title} {column.show(run.figures[column.name])} {column.unit}".rstrip())
+    texts = [", ".join(figures), run.reason]
+    return "; ".join(text for text in texts if text)

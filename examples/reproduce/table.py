@@ -28,20 +28,20 @@ class ReportError(ValueError):
     """Error in a table's file or in a results file; the message has the file and the place in it."""
 
 
-def check_name(name: object, known: Iterable[object], kind: str, place: str) -> None:
-    """Raise `ReportError` with a close match if `name` is not among the known names."""
-    message = unknown_name(name, known, kind)
+def check_name(name: object, choices: Iterable[object], item: str, location: str) -> None:
+    """Raise `ReportError` with a close match if `name` is not among the choices; `item` says what it names."""
+    message = unknown_name(name, choices, item)
     if message is not None:
-        raise ReportError(f"{place}: {message}")
+        raise ReportError(f"{location}: {message}")
 
 
-def check_fields(kind: type, content: Any, place: str) -> None:
+def check_fields(dataclass_type: type, content: Any, location: str) -> None:
     """Raise `ReportError` unless `content` is a mapping of fields of a dataclass without its field `name`."""
     if not isinstance(content, Mapping):
-        raise ReportError(f"{place} must be a mapping.")
-    names = [field.name for field in fields(kind) if field.name != "name"]
+        raise ReportError(f"{location} must be a mapping.")
+    names = [field.name for field in fields(dataclass_type) if field.name != "name"]
     for key in content:
-        check_name(key, names, "key", place)
+        check_name(key, names, "key", location)
 
 
 @dataclass(frozen=True)
@@ -72,24 +72,25 @@ class Column:
     changes: Mapping[str, Any] = field(default_factory=dict)  # to the recipe, such as a different dataset
 
     @classmethod
-    def from_dict(cls, name: str, content: Mapping[str, Any], place: str) -> Self:
+    def from_dict(cls, name: str, content: Mapping[str, Any], location: str) -> Self:
         """Read a column from its mapping in the file. Raises `ReportError` for wrong fields."""
-        place = f"{place}, column {name!r}"
-        check_fields(cls, content, place)
+        location = f"{location}, column {name!r}"
+        check_fields(cls, content, location)
         column = cls(name=name, **{"title": name, **content})
-        if sum(getattr(column, key) is not None for key in SOURCES) != 1:
-            raise ReportError(f"{place} must have exactly one of {', '.join(SOURCES)}.")
+        sources = [key for key in SOURCES if getattr(column, key) is not None]
+        if len(sources) != 1:
+            raise ReportError(f"{location} must have exactly one of {', '.join(SOURCES)}.")
         if (column.figure is None) != (column.stage is None):
-            raise ReportError(f"{place} must have both `stage` and `figure`, or none of them.")
+            raise ReportError(f"{location} must have both `stage` and `figure`, or none of them.")
         if not isinstance(column.changes, Mapping) or (column.changes and column.figure is None):
-            raise ReportError(f"{place}: `changes` must be a mapping, and needs `stage` and `figure`.")
+            raise ReportError(f"{location}: `changes` must be a mapping, and needs `stage` and `figure`.")
         if (column.examples is None) != (column.metric is None):
-            raise ReportError(f"{place} must have both `examples` and `metric`, or none of them.")
-        check_name(column.unit, UNITS, "unit", place)
+            raise ReportError(f"{location} must have both `examples` and `metric`, or none of them.")
+        check_name(column.unit, UNITS, "unit", location)
         if column.metric is not None:
-            check_name(column.metric, GLUE_FIGURES, "metric", place)
+            check_name(column.metric, GLUE_FIGURES, "metric", location)
         if column.measure is not None:
-            check_name(column.measure, MEASURES, "measure", place)
+            check_name(column.measure, MEASURES, "measure", location)
         return column
 
     def resolved(self, variables: Mapping[str, Any]) -> Self:
@@ -102,8 +103,14 @@ class Column:
                 return None
             return Template(keys).safe_substitute(variables)
 
-        filled = ("stage", "figure", "count", "outcomes", "examples")
-        return replace(self, **{name: fill(getattr(self, name)) for name in filled})
+        return replace(
+            self,
+            stage=fill(self.stage),
+            figure=fill(self.figure),
+            count=fill(self.count),
+            outcomes=fill(self.outcomes),
+            examples=fill(self.examples),
+        )
 
     def read(self, metrics: Mapping[str, Any]) -> dict[str, Any]:
         """
@@ -112,10 +119,13 @@ class Column:
         """
         values: dict[str, Any] = {}
         try:
-            values["figures"] = round(UNITS[self.unit][0] * float(_at(metrics, self.figure)), 4)
+            figure = float(_at(metrics, self.figure))
         except ReportError:
             if not self.optional:
                 raise
+        else:
+            factor, _ = UNITS[self.unit]
+            values["figures"] = round(factor * figure, 4)
         if self.count is not None:
             values["counts"] = int(_at(metrics, self.count))
         if self.outcomes is not None:
@@ -130,9 +140,11 @@ class Column:
         """Format a figure for the table; `None` is a dash."""
         if value is None:
             return "-"
-        decimals = UNITS[self.unit][1]
-        spread = "" if deviation is None else f" ± {deviation:.{decimals}f}"
-        return f"{value:.{decimals}f}{spread}"
+        _, decimals = UNITS[self.unit]
+        text = f"{value:.{decimals}f}"
+        if deviation is not None:
+            text += f" ± {deviation:.{decimals}f}"
+        return text
 
 
 @dataclass(frozen=True)
@@ -153,15 +165,15 @@ class Arm:
     note: str = ""  # for the reader
 
     @classmethod
-    def from_dict(cls, name: str, content: Mapping[str, Any] | None, place: str) -> Self:
+    def from_dict(cls, name: str, content: Mapping[str, Any] | None, location: str) -> Self:
         """Read an arm from its mapping in the file. Raises `ReportError` for wrong fields."""
-        place = f"{place}, arm {name!r}"
+        location = f"{location}, arm {name!r}"
         if content is None:
             content = {}
-        check_fields(cls, content, place)
+        check_fields(cls, content, location)
         for key in ("changes", "budgets", "paper", "seeds"):
             if not isinstance(content.get(key, {}), Mapping):
-                raise ReportError(f"{place}: `{key}` must be a mapping.")
+                raise ReportError(f"{location}: `{key}` must be a mapping.")
         return cls(name=name, **{"title": name, **content})
 
 
@@ -218,12 +230,17 @@ class Table:
         self.content = content
         self.recipe = recipe
         self.source = source
-        self.columns = {str(k): Column.from_dict(str(k), v, source) for k, v in content["columns"].items()}
-        self.arms = {str(k): Arm.from_dict(str(k), v, source) for k, v in content["arms"].items()}
+        self.columns: dict[str, Column] = {}
+        for key, column in content["columns"].items():
+            self.columns[str(key)] = Column.from_dict(str(key), column, source)
+        self.arms: dict[str, Arm] = {}
+        for key, arm in content["arms"].items():
+            self.arms[str(key)] = Arm.from_dict(str(key), arm, source)
         self.title = str(content.get("table", name))
         self.x = content.get("x")
-        compare_with = content.get("compare_with")
-        self.compare_with = None if compare_with is None else str(compare_with)
+        self.compare_with: str | None = None
+        if content.get("compare_with") is not None:
+            self.compare_with = str(content["compare_with"])
         self.stage_names = [*(recipe.get("stages") or {}), *(content.get("stages") or {})]
         # Name of the recipe's file and of its output folder.
         self.recipe_name = Path(content.get("recipe", name)).stem
@@ -238,7 +255,8 @@ class Table:
             raise ReportError(f"{path} is not a table: it has no `recipe`.")
         if recipe is not None:
             content = {**content, "recipe": str(Path(recipe).resolve())}
-        return cls(path.stem.replace("_", "-"), content, read_recipe(path.parent / content["recipe"]), str(path))
+        name = path.stem.replace("_", "-")
+        return cls(name, content, read_recipe(path.parent / content["recipe"]), str(path))
 
     def seeds(self, budget: str) -> list[int]:
         """Return the table's seeds for a budget; the list is empty if it has none."""
@@ -259,15 +277,13 @@ class Table:
         [`Recipe`], a value of the variable `seed`, and the changes of a column. The arm's own changes win.
         """
         budget = budget or self.recipe.get("budget")
-        layers = (
-            self.content.get("changes"),
-            (self.content.get("budgets") or {}).get(budget),
-            changes,
-            None if seed is None else {"seed": seed},
-            None if column is None else column.changes,
-            arm.changes,
-            arm.budgets.get(budget),
-        )
+        # The last layer wins.
+        layers = [self.content.get("changes"), (self.content.get("budgets") or {}).get(budget), changes]
+        if seed is not None:
+            layers.append({"seed": seed})
+        if column is not None:
+            layers.append(column.changes)
+        layers += [arm.changes, arm.budgets.get(budget)]
         merged = [layer for layer in layers if layer]
         content = {key: value for key, value in self.recipe.items() if key != "targets"}
         for key in ("variables", "stages"):
@@ -279,46 +295,60 @@ class Table:
 
     def _check_names(self) -> None:
         """Check that each stage, variable, column and arm that the file refers to exists."""
-        teacher = self.content.get("teacher_stage", "teacher")
-        names = [
-            ("stage", None if teacher == "teacher" else teacher, self.source),
-            ("variable", self.x, self.source),
-            *(("arm", name, self.source) for name in (self.compare_with or "").split()),
-        ]
+        names: list[tuple[str, str | None, str]] = []  # what it names, the name, and its location in the file
+        teacher_stage = self.content.get("teacher_stage", "teacher")
+        # Recipes without a teacher need no stage of the default name.
+        if teacher_stage != "teacher":
+            names.append(("stage", teacher_stage, self.source))
+        names.append(("variable", self.x, self.source))
+        for arm_name in (self.compare_with or "").split():
+            names.append(("arm", arm_name, self.source))
         for column in self.columns.values():
-            place = f"{self.source}, column {column.name!r}"
-            names += [("stage", None if "$" in str(column.stage) else column.stage, place)]
-            names += [("variable", column.needs, place)]
-            sources = [*(column.mean_of or ()), *(column.pooled_of or ())]
-            names += [("column", source, place) for source in sources]
+            location = f"{self.source}, column {column.name!r}"
+            # A stage with a variable is only known for an arm.
+            if "$" not in str(column.stage):
+                names.append(("stage", column.stage, location))
+            names.append(("variable", column.needs, location))
+            for source in [*(column.mean_of or ()), *(column.pooled_of or ())]:
+                names.append(("column", source, location))
             if column.share_of is not None:
-                names += [(item, str(column.share_of.get(item)), place) for item in ("column", "arm")]
+                names.append(("column", str(column.share_of.get("column")), location))
+                names.append(("arm", str(column.share_of.get("arm")), location))
         for arm in self.arms.values():
-            place = f"{self.source}, arm {arm.name!r}"
-            names += [("column", column, place) for column in arm.paper]
-            names += [("arm", name, place) for name in (arm.compare_with or "").split()]
-            names += [("variable", arm.weights, place)]
+            location = f"{self.source}, arm {arm.name!r}"
+            for column_name in arm.paper:
+                names.append(("column", column_name, location))
+            for arm_name in (arm.compare_with or "").split():
+                names.append(("arm", arm_name, location))
+            names.append(("variable", arm.weights, location))
         choices = {
             "stage": self.stage_names,
             "variable": [*(self.recipe.get("variables") or {}), *(self.content.get("variables") or {})],
             "column": self.columns,
             "arm": self.arms,
         }
-        for item, name, place in names:
+        for item, name, location in names:
             if name is not None:
-                check_name(name, choices[item], item, place)
+                check_name(name, choices[item], item, location)
+
+
+def _item(container: Any, key: str) -> Any:
+    """Return the value of a key in a mapping or of an index in a list; `None` if there is none."""
+    if isinstance(container, Mapping):
+        return container.get(key)
+    if isinstance(container, list) and key.isdigit() and int(key) < len(container):
+        return container[int(key)]
+    return None
 
 
 def _at(metrics: Mapping[str, Any], paths: str | list[str]) -> Any:
     """Look up the first existing path of keys; numbers are places in lists."""
-    paths = [paths] if isinstance(paths, str) else paths
+    if isinstance(paths, str):
+        paths = [paths]
     for path in paths:
         value: Any = metrics
         for key in path.split("/"):
-            if isinstance(value, list):
-                value = dict(enumerate(value)).get(int(key) if key.isdigit() else key)
-            else:
-                value = value.get(key) if isinstance(value, Mapping) else None
+            value = _item(value, key)
         if value is not None:
             return value
     raise ReportError(f"The figures of the stage have no {' and no '.join(map(repr, paths))}.")

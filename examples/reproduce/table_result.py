@@ -45,7 +45,9 @@ class ArmRun:
     @property
     def teachers(self) -> list[str]:
         """Descriptions of the teachers, several if columns have different teachers."""
-        return self.teacher.split("; ") if self.teacher else []
+        if not self.teacher:
+            return []
+        return self.teacher.split("; ")
 
 
 @dataclass
@@ -63,7 +65,8 @@ class ArmResult:
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Self:
         """Reverse `dataclasses.asdict`."""
-        return cls(**{**content, "runs": [ArmRun(**run) for run in content["runs"]]})
+        runs = [ArmRun(**run) for run in content["runs"]]
+        return cls(**{**content, "runs": runs})
 
     def values(self, column: str) -> list[float]:
         """Return the figures of a column, one for each seed that has one."""
@@ -78,6 +81,11 @@ class ArmResult:
         """Return the standard deviation of the sample of seeds; `None` with fewer than two figures."""
         values = self.values(column)
         return statistics.stdev(values) if len(values) > 1 else None
+
+    @property
+    def states(self) -> set[str]:
+        """States of the runs."""
+        return {run.state for run in self.runs}
 
     @property
     def seconds(self) -> float | None:
@@ -117,7 +125,8 @@ class TableResult:
             if content.pop("version") != VERSION:
                 raise ReportError(f"{path} was written by another version of this script. Run the table again.")
             content.pop("caution", None)
-            return cls(**{**content, "arms": [ArmResult.from_dict(arm) for arm in content["arms"]]})
+            content["arms"] = [ArmResult.from_dict(arm) for arm in content["arms"]]
+            return cls(**content)
         except FileNotFoundError:
             raise ReportError(f"There is no file {path}.") from None
         except ReportError:
@@ -127,8 +136,10 @@ class TableResult:
 
     def save(self, path: str | Path) -> None:
         """Write the results as JSON, atomically."""
-        warning = {"caution": self.caution} if self.caution else {}
-        content = {"version": VERSION, **warning, **dataclasses.asdict(self)}
+        content: dict[str, Any] = {"version": VERSION}
+        if self.caution:
+            content["caution"] = self.caution
+        content.update(dataclasses.asdict(self))
         write_atomically(path, json.dumps(content, indent=2, ensure_ascii=False, default=str) + "\n")
 
     def derive(self) -> None:
@@ -178,7 +189,7 @@ class TableResult:
     @property
     def failed(self) -> list[str]:
         """Names of the arms with a failed run."""
-        return [arm.name for arm in self.arms if any(run.state == "failed" for run in arm.runs)]
+        return [arm.name for arm in self.arms if "failed" in arm.states]
 
     @property
     def seconds(self) -> float:
@@ -202,10 +213,13 @@ class TableResult:
 
 def _pool(name: str, sources: list[str], run: ArmRun) -> None:
     """Compute the share over the problems of all pooled columns."""
-    if not all(run.counts.get(source) and source in run.figures for source in sources):
-        return
-    num_problems = sum(run.counts[source] for source in sources)
-    total = sum(run.figures[source] * run.counts[source] for source in sources)
+    num_problems = 0
+    total = 0
+    for source in sources:
+        if not run.counts.get(source) or source not in run.figures:
+            return
+        num_problems += run.counts[source]
+        total += run.figures[source] * run.counts[source]
     run.counts[name] = num_problems
     run.figures[name] = round(total / num_problems, 4)
     if run.outcomes.keys() >= set(sources):
@@ -229,21 +243,27 @@ def join_results(paths: Sequence[str | Path]) -> TableResult:
 
     seeds = []
     data_sets = []
-    parts = []
+    summaries = []
+    columns_of_files = []
+    arms_of_files = []
     for result in results.values():
         seeds.extend(result.seeds)
         data_sets.extend(result.data.split("; "))
-        parts.extend(result.parts or [_part(result)])
-    columns = [_column(versions) for versions in zip(*(result.columns for result in results.values()), strict=True)]
+        summaries.extend(result.parts or [_summary(result)])
+        columns_of_files.append(result.columns)
+        arms_of_files.append(result.arms)
+    columns = [_column(versions) for versions in zip(*columns_of_files, strict=True)]
     derived = {column["name"] for column in columns if column.keys() & set(DERIVED)}
     arms = []
-    for versions in zip(*(result.arms for result in results.values()), strict=True):
-        arms.append(_arm(dict(zip(results, versions, strict=True)), derived))
+    for versions in zip(*arms_of_files, strict=True):
+        arms_by_path = dict(zip(results, versions, strict=True))
+        arms.append(_arm(arms_by_path, derived))
     # Only the changes that all files have in common.
-    changes = dict(parts[0]["changes"])
-    for part in parts:
-        for name, value in parts[0]["changes"].items():
-            if name not in part["changes"] or part["changes"][name] != value:
+    first_changes = summaries[0]["changes"]
+    changes = dict(first_changes)
+    for summary in summaries:
+        for name, value in first_changes.items():
+            if name not in summary["changes"] or summary["changes"][name] != value:
                 changes.pop(name, None)
 
     joined = replace(
@@ -253,8 +273,8 @@ def join_results(paths: Sequence[str | Path]) -> TableResult:
         arms=arms,
         data="; ".join(dict.fromkeys(data_sets)),
         changes=changes,
-        environment=parts[-1]["environment"],
-        parts=parts,
+        environment=summaries[-1]["environment"],
+        parts=summaries,
     )
     joined.derive()
     for column in columns:
@@ -264,14 +284,14 @@ def join_results(paths: Sequence[str | Path]) -> TableResult:
     return joined
 
 
-def _part(result: TableResult) -> dict[str, Any]:
+def _summary(result: TableResult) -> dict[str, Any]:
     """Return the measured seeds, arms and columns of one file, with changes and environment."""
     measured = []
     for column in result.columns:
         is_measured = not column.keys() & {*DERIVED, "optional"}
         if is_measured and any(arm.values(column["name"]) for arm in result.arms):
             measured.append(column["title"])
-    arms = [arm.title for arm in result.arms if any(run.state == "done" for run in arm.runs)]
+    arms = [arm.title for arm in result.arms if "done" in arm.states]
     return {
         "seeds": result.seeds,
         "arms": arms,
@@ -310,11 +330,18 @@ def _arm(arms: Mapping[str, ArmResult], derived: set[str]) -> ArmResult:
                 sources[run.seed, column] = path
             for name in ("figures", "counts", "outcomes", "examples"):
                 values = getattr(run, name)
-                getattr(joined, name).update({column: values[column] for column in measured if column in values})
+                joined_values = getattr(joined, name)
+                for column in measured:
+                    if column in values:
+                        joined_values[column] = values[column]
             stages = {stage["fingerprint"]: stage for stage in [*joined.stages, *run.stages]}
             joined.stages = list(stages.values())
             joined.seconds = round(sum(stage["seconds"] for stage in joined.stages), 1)
             joined.state = min(joined.state, run.state, key=STATES.index)
-            joined.reason = "" if joined.state == "done" else joined.reason or run.reason
+            if joined.state == "done":
+                joined.reason = ""
+            elif not joined.reason:
+                joined.reason = run.reason
             joined.teacher = "; ".join(dict.fromkeys([*joined.teachers, *run.teachers]))
-    return replace(next(iter(arms.values())), runs=list(runs.values()))
+    first_arm = next(iter(arms.values()))
+    return replace(first_arm, runs=list(runs.values()))

@@ -64,11 +64,12 @@ def measure(folders: Mapping[str, str], rows: Sequence[Mapping[str, Any]], num_b
     models = []
     for name, folder in folders.items():
         files = [path for path in Path(folder).iterdir() if is_needed(path)]
+        num_bytes = sum(path.stat().st_size for path in files)
         models.append(
             {
                 "name": name,
                 "parameters": count_parameters(folder),
-                "megabytes": sum(path.stat().st_size for path in files) / 1e6,
+                "megabytes": num_bytes / 1e6,
                 "milliseconds": 1e3 * statistics.median(seconds[name]),
                 "right": correct[name],
                 "problems": len(rows),
@@ -121,7 +122,9 @@ def table(result: Mapping[str, Any]) -> str:
             f"| {model['name']} | {parameters:.1f} | {model['megabytes']:.1f} | {model['milliseconds']:.1f} "
             f"| {share:.1f} ± {error:.1f} |"
         )
-    search = "the default search of each folder" if result["num_beams"] is None else f"{result['num_beams']} beam(s)"
+    search = "the default search of each folder"
+    if result["num_beams"] is not None:
+        search = f"{result['num_beams']} beam(s)"
     problems = result["models"][0]["problems"]
     caption = f"{problems:,} test problems of {result['dataset']}, {search}, NumPy runtime, CPU time on one machine; ±"
     return "\n".join(lines) + f"\n\n{caption} is the standard error.\n"
@@ -159,24 +162,19 @@ def draw(result: Mapping[str, Any], path: Path) -> None:
         panel.set(xlabel=label)
         panel.grid(alpha=0.3)
     # The papers have no times or bytes: a dotted line marks an accuracy, and a parameter counts as 4 bytes.
-    ming = [(title, [figures], "#e45756", "left") for title, *figures in paper_figures(result["dataset"])]
-    yu = [(title, figures, "#7a4fa3", "right") for title, figures in ATHENA.get(result["dataset"], {}).items()]
-    for title, figures, color, side in yu + ming:
-        sizes, shares = zip(*figures, strict=True)
-        megabytes = [4 * size for size in sizes]
-        panels[0].axhline(shares[0], color=color, lw=0.8, ls=":")
-        text = {"ha": side, "fontsize": "x-small"}
-        x = 0.01 if side == "left" else 0.99
-        panels[0].annotate(title, (x, shares[0]), xycoords=("axes fraction", "data"), **text)
-        panels[1].plot(megabytes, shares, "D-", color=color, markersize=4)
-        offset = (6, -8) if side == "left" else (2, 5)
-        panels[1].annotate(title, (megabytes[0], shares[0]), offset, textcoords="offset points", **text)
+    yu = ATHENA.get(result["dataset"], {})
+    for title, figures in yu.items():
+        draw_paper(panels, title, figures, color="#7a4fa3", ha="right", x=0.99, offset=(2, 5))
+    ming = paper_figures(result["dataset"])
+    for title, size, share in ming:
+        draw_paper(panels, title, [(size, share)], color="#e45756", ha="left", x=0.01, offset=(6, -8))
     slowest = max(model["milliseconds"] for model in models)
     panels[0].set(ylabel="correct answers, %", xlim=(0, 1.8 * slowest))
     panels[1].set_xscale("log")
     panels[1].set_xticks([5, 10, 20, 50, 100, 200, 500, 1000], ["5", "10", "20", "50", "100", "200", "500", "1000"])
     # The models in the papers are larger by more than ten times.
-    panels[1].set_xlim(left=2, right=4000 if ming or yu else 100)
+    largest = 4000 if ming or yu else 100
+    panels[1].set_xlim(left=2, right=largest)
     panels[1].minorticks_off()
     title = f"{result['dataset']}, {models[0]['problems']:,} problems"
     if ming:
@@ -186,6 +184,29 @@ def draw(result: Mapping[str, Any], path: Path) -> None:
     figure.suptitle(title, fontsize="medium")
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize="small")
     figure.savefig(path, dpi=120, metadata={"Software": None})
+
+
+def draw_paper(
+    panels: Sequence[Any],
+    title: str,
+    figures: Sequence[tuple[float, float]],
+    color: str,
+    ha: str,
+    x: float,
+    offset: tuple[int, int],
+) -> None:
+    """
+    Draw a model of a paper and its pruned versions, from millions of parameters and accuracy: a line in the panel of
+    the times, points in that of the sizes. `ha` is the horizontal alignment of the title, `x` its position in the
+    first panel, and `offset` that in the second.
+    """
+    megabytes = [4 * size for size, _ in figures]
+    shares = [share for _, share in figures]
+    text = {"ha": ha, "fontsize": "x-small"}
+    panels[0].axhline(shares[0], color=color, lw=0.8, ls=":")
+    panels[0].annotate(title, (x, shares[0]), xycoords=("axes fraction", "data"), **text)
+    panels[1].plot(megabytes, shares, "D-", color=color, markersize=4)
+    panels[1].annotate(title, (megabytes[0], shares[0]), offset, textcoords="offset points", **text)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -199,15 +220,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--from_results", type=Path, help="a record to make table and picture of, in place of folders")
     parser.add_argument("--output_dir", type=Path, required=True, help="folder for family.json, family.md, family.png")
     args = parser.parse_args(arguments)
-    if bool(args.folders) == (args.from_results is not None) or not all("=" in folder for folder in args.folders):
+    has_folders = bool(args.folders)
+    has_results = args.from_results is not None
+    if has_folders == has_results or not all("=" in folder for folder in args.folders):
         parser.error("give NAME=FOLDER for each solver, or --from_results")
     args.output_dir.mkdir(parents=True, exist_ok=True)
     if args.from_results is not None:
         result = json.loads(args.from_results.read_text("utf-8"))
     else:
         rows = load_mwp_dataset(args.dataset, args.data_dir, fold=args.fold)["test"]
-        rows = list(rows if args.problems is None else rows.select(range(min(args.problems, len(rows)))))
-        models = measure(dict(folder.split("=", 1) for folder in args.folders), rows, args.num_beams)
+        if args.problems is not None:
+            num_problems = min(args.problems, len(rows))
+            rows = rows.select(range(num_problems))
+        folders = dict(folder.split("=", 1) for folder in args.folders)
+        models = measure(folders, list(rows), args.num_beams)
         result = {"dataset": args.dataset, "num_beams": args.num_beams, "models": models}
         result["environment"] = describe_environment()
         text = json.dumps(result, indent=1, ensure_ascii=False, default=str)

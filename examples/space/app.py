@@ -21,10 +21,12 @@ for wheel in HERE.glob("hf_mwp-*.whl"):
 from hf_mwp.commands.web_app.local_server import MAX_BODY  # noqa: E402
 from hf_mwp.commands.web_app.server import EXAMPLES, MAX_PROBLEMS, marked_parts, solve  # noqa: E402
 from hf_mwp.runtime import RuntimeSolver, load_solver  # noqa: E402
+from hf_mwp.runtime.problems import MathWordProblem  # noqa: E402
 
 
 SIGNS = {"*": "×", "/": "÷", "-": "−"}
-LEVEL, LEAF = 52, 56  # height of a level and minimum width of a leaf, in pixels
+LEVEL = 52  # height of a level, in pixels
+LEAF = 56  # minimum width of a leaf, in pixels
 STYLE = """
 <style>
 .mwp mark { background: #fff1c2; color: #1c2330; border-radius: 4px; padding: 0 3px; }
@@ -60,74 +62,112 @@ def show(solver: RuntimeSolver, text: str) -> str:
 
 def _problem(solver: RuntimeSolver, text: str) -> str:
     problem = solver.reader.problem(text)
-    found = solve(solver, text)
-    marked = (
-        f"<mark>{escape(part)}</mark>" if is_number else escape(part)
-        for part, is_number in ([] if problem.is_too_long else marked_parts(problem))
-    )
-    shown = [f"<p>{''.join(marked)}</p>"]
-    shown += [f'<p class="error">{escape(found[name])}</p>' for name in ("error", "warning") if found.get(name)]
-    best, *others = found["answers"] or [None]
-    if best is not None:
-        shown.append(f'<div class="value">{escape(best["value"])}</div>')
-        shown.append(f'<div class="equation">{escape(best["equation"])}</div><div>{_certainty(best)}</div>')
-        shown.append(tree(best["prefix"], best["numbers"]))
-    if others:
-        items = (
-            f'<li><b>{escape(each["value"])}</b> <span class="equation">{escape(each["equation"])}</span> '
-            f"{_certainty(each)}</li>"
-            for each in others
-        )
-        shown.append(f"<ul>{''.join(items)}</ul>")
-    return "".join(shown) + f"<p>{found['milliseconds']:.0f} ms</p>"
+    solution = solve(solver, text)
+    blocks = [f"<p>{_marked_text(problem)}</p>"]
+    for name in ("error", "warning"):
+        if solution.get(name):
+            blocks.append(f'<p class="error">{escape(solution[name])}</p>')
+    answers = solution["answers"]
+    if answers:
+        best = answers[0]
+        blocks.append(f'<div class="value">{escape(best["value"])}</div>')
+        blocks.append(f'<div class="equation">{escape(best["equation"])}</div><div>{_certainty(best)}</div>')
+        blocks.append(tree(best["prefix"], best["numbers"]))
+    items = []
+    for answer in answers[1:]:
+        equation = f'<span class="equation">{escape(answer["equation"])}</span>'
+        items.append(f"<li><b>{escape(answer['value'])}</b> {equation} {_certainty(answer)}</li>")
+    if items:
+        blocks.append(f"<ul>{''.join(items)}</ul>")
+    blocks.append(f"<p>{solution['milliseconds']:.0f} ms</p>")
+    return "".join(blocks)
+
+
+def _marked_text(problem: MathWordProblem) -> str:
+    """Return the text as HTML with its numbers marked; the text of a problem that is too long is empty."""
+    if problem.is_too_long:
+        return ""
+    html = ""
+    for text, is_number in marked_parts(problem):
+        if is_number:
+            html += f"<mark>{escape(text)}</mark>"
+        else:
+            html += escape(text)
+    return html
 
 
 def _certainty(answer: dict[str, Any]) -> str:
-    parts = [f"plausibility {answer['plausibility']:.1%}"] if "plausibility" in answer else []
-    parts += [f"probability {answer['probability']:.1%}", *answer.get("violations", ())]
-    return escape(" · ".join(parts))
+    texts = []
+    if "plausibility" in answer:
+        texts.append(f"plausibility {answer['plausibility']:.1%}")
+    texts.append(f"probability {answer['probability']:.1%}")
+    texts.extend(answer.get("violations", ()))
+    return escape(" · ".join(texts))
+
+
+def _label(token: str, numbers: list[str]) -> str:
+    """Return the number of the text, the sign or the constant that a token of an expression stands for."""
+    if token[0] == "N":
+        return numbers[int(token[1:])]
+    return SIGNS.get(token, token)
 
 
 def tree(prefix: list[str], numbers: list[str]) -> str:
     """Return an expression tree, given in prefix order with the numbers of the text, as SVG."""
     tokens = iter(prefix)
-    drawn = []
     edges = []
-    leaves = 0
-    labels = [numbers[int(token[1:])] if token[0] == "N" else SIGNS.get(token, token) for token in prefix]
-    width = max(LEAF, 18 + 10 * max(map(len, labels)))
+    nodes = []
+    num_leaves = 0
+    deepest_y = 0.0
+    longest_label = max(len(_label(token, numbers)) for token in prefix)
+    leaf_width = max(LEAF, 18 + 10 * longest_label)
 
-    def read(depth: int) -> tuple[float, float]:
-        nonlocal leaves
+    def draw(depth: int) -> tuple[float, float]:
+        """Draw the next subtree, and return the position of its root."""
+        nonlocal num_leaves, deepest_y
         token = next(tokens)
+        is_operator = token in "+-*/^"
         y = LEVEL * depth + LEVEL / 2
-        if token in "+-*/^":
-            children = [read(depth + 1), read(depth + 1)]
-            x = (children[0][0] + children[1][0]) / 2
-            edges.extend((x, y, *child) for child in children)
+        deepest_y = max(deepest_y, y)
+        if is_operator:
+            left_x, left_y = draw(depth + 1)
+            right_x, right_y = draw(depth + 1)
+            x = (left_x + right_x) / 2
+            edges.append(_edge(x, y, left_x, left_y))
+            edges.append(_edge(x, y, right_x, right_y))
         else:
-            x = (leaves + 0.5) * width
-            leaves = leaves + 1
-        label = numbers[int(token[1:])] if token[0] == "N" else SIGNS.get(token, token)
-        drawn.append((x, y, label, token in "+-*/^"))
+            x = (num_leaves + 0.5) * leaf_width
+            num_leaves += 1
+        nodes.append(_node(x, y, _label(token, numbers), is_operator))
         return x, y
 
-    read(0)
-    lines = (f'<line x1="{a:g}" y1="{b:g}" x2="{c:g}" y2="{d:g}" stroke="#98a2b3"/>' for a, b, c, d in edges)
-    nodes = []
-    for x, y, label, is_operator in drawn:
-        half = 16 if is_operator else max(18, 8 + 5 * len(label))
-        fill = "#e7eefc" if is_operator else "#fff1c2"
-        nodes.append(
-            f'<rect x="{x - half:g}" y="{y - 16:g}" width="{2 * half}" height="32" rx="{16 if is_operator else 6}" '
-            f'fill="{fill}" stroke="#98a2b3"/><text x="{x:g}" y="{y + 5:g}" text-anchor="middle" fill="#1c2330">'
-            f"{escape(label)}</text>"
-        )
-    across = leaves * width
-    down = max(y for _, y, _, _ in drawn) + LEVEL / 2
+    draw(0)
+    width = num_leaves * leaf_width
+    height = deepest_y + LEVEL / 2
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {across:g} {down:g}" width="{across:g}" role="img" '
-        f'aria-label="{escape(" ".join(prefix))}">{"".join(lines)}{"".join(nodes)}</svg>'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" width="{width:g}" role="img" '
+        f'aria-label="{escape(" ".join(prefix))}">{"".join(edges)}{"".join(nodes)}</svg>'
+    )
+
+
+def _edge(parent_x: float, parent_y: float, child_x: float, child_y: float) -> str:
+    return f'<line x1="{parent_x:g}" y1="{parent_y:g}" x2="{child_x:g}" y2="{child_y:g}" stroke="#98a2b3"/>'
+
+
+def _node(x: float, y: float, label: str, is_operator: bool) -> str:
+    """Return a rounded rectangle with a label, with the center at a position."""
+    if is_operator:
+        half_width = 16
+        radius = 16
+        fill = "#e7eefc"
+    else:
+        half_width = max(18, 8 + 5 * len(label))
+        radius = 6
+        fill = "#fff1c2"
+    return (
+        f'<rect x="{x - half_width:g}" y="{y - 16:g}" width="{2 * half_width}" height="32" rx="{radius}" '
+        f'fill="{fill}" stroke="#98a2b3"/><text x="{x:g}" y="{y + 5:g}" text-anchor="middle" fill="#1c2330">'
+        f"{escape(label)}</text>"
     )
 
 
@@ -140,7 +180,7 @@ def make_app(solver: RuntimeSolver) -> Any:
         text = gr.Textbox(lines=3, label="A problem, or one a line  一道题，或每行一道")
         button = gr.Button("Solve  求解", variant="primary")
         answers = gr.HTML()
-        gr.Examples([[each] for each in EXAMPLES[solver.reader.language]], text)
+        gr.Examples([[example] for example in EXAMPLES[solver.reader.language]], text)
         gr.on([button.click, text.submit], lambda given: show(solver, given or ""), text, answers, api_name="solve")
     return app
 
