@@ -184,9 +184,10 @@ def main() -> None:
     if args.repeat is None:
         mutants = choose_mutants(args.repository, args.boxes, args.mutants, args.seed)
     else:
-        fields = list(Mutant.__dataclass_fields__)
-        results = json.loads(args.repeat.read_text(encoding="utf-8"))
-        mutants = [Mutant(**{name: result[name] for name in fields}) for result in results]
+        mutants = []
+        for result in json.loads(args.repeat.read_text(encoding="utf-8")):
+            del result["outcome"]
+            mutants.append(Mutant(**result))
     results = []
     if args.output.exists():
         results = json.loads(args.output.read_text(encoding="utf-8"))
