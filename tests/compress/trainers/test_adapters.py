@@ -1,7 +1,7 @@
 """Adapters of trainers: what differs between kinds of models."""
 
+import pytest
 import torch
-from transformers import default_data_collator
 
 from hf_mwp.compress.models.model_kind import ModelKind, kind_of
 from hf_mwp.compress.trainers.base_config import BaseConfig
@@ -9,8 +9,21 @@ from hf_mwp.compress.trainers.base_trainer import BaseTrainer
 from hf_mwp.compress.trainers.model_adapter import ModelAdapter
 from hf_mwp.compress.trainers.seq2seq_adapter import Seq2SeqAdapter
 from hf_mwp.solver.training.solver_adapter import SolverAdapter
-from tests.tiny import tiny_classifier, tiny_solver
+from tests.compress.trainers.distilling import QUIET, pad
+from tests.tiny import tiny_classifier, tiny_processor, tiny_solver
 from tests.tiny_seq2seq import tiny_seq2seq
+
+
+@pytest.mark.parametrize(
+    ("make_model", "adapter_class"),
+    [
+        (lambda: tiny_solver(tiny_processor()), SolverAdapter),
+        (tiny_seq2seq, Seq2SeqAdapter),
+        (tiny_classifier, ModelAdapter),
+    ],
+)
+def test_each_kind_of_model_has_its_adapter(make_model, adapter_class):
+    assert kind_of(make_model()).adapter_class() is adapter_class
 
 
 class LongRows(ModelAdapter):
@@ -36,29 +49,26 @@ class LongRows(ModelAdapter):
         return output
 
 
-def test_each_kind_of_model_has_its_adapter(processor):
-    assert kind_of(tiny_solver(processor)).adapter_class() is SolverAdapter
-    assert kind_of(tiny_seq2seq("bart")).adapter_class() is Seq2SeqAdapter
-    assert kind_of(tiny_classifier()).adapter_class() is ModelAdapter
-
-
 class LongRowsKind(ModelKind):
     def adapter_class(self):
         return LongRows
 
 
 def test_a_trainer_follows_the_adapter_of_its_model(monkeypatch, tmp_path):
-    monkeypatch.setattr(type(tiny_classifier()), "kind", LongRowsKind("long rows"), raising=False)
-    rows = [{"input_ids": [2, *[5] * size, 3], "attention_mask": [1] * (size + 2), "labels": 0} for size in (1, 3, 3)]
-    model = tiny_classifier(seed=1).eval()
-    args = BaseConfig(
-        str(tmp_path), use_cpu=True, report_to="none", eval_strategy="epoch", metric_for_best_model="positive"
-    )
-    trainer = BaseTrainer(model, args, default_data_collator, rows[1:], rows)
-    with torch.no_grad():
-        first = model(torch.tensor([rows[1]["input_ids"]]), torch.ones(1, 5)).logits[0, 0]
+    model = tiny_classifier(seed=1)
+    monkeypatch.setattr(type(model), "kind", LongRowsKind("long rows"), raising=False)
+    rows = []
+    for length in (3, 5, 5):
+        rows.append({"input_ids": [2] + [5] * (length - 2) + [3], "attention_mask": [1] * length, "labels": 0})
+    fields = QUIET | {"eval_strategy": "epoch", "metric_for_best_model": "positive"}
+    trainer = BaseTrainer(model, BaseConfig(str(tmp_path), **fields), pad, rows[1:], rows)
     metrics = trainer.evaluate()
-    assert first > 0 and metrics["eval_rows"] == metrics["eval_positive"] == 2
-    groups = trainer.create_optimizer().param_groups
-    own = {id(parameter) for parameter in model.classifier.parameters()}
-    assert {id(p) for group in groups if group["lr"] == 0.5 for p in group["params"]} == own
+    with torch.no_grad():
+        logits = model.eval()(**pad(rows[1:])).logits
+    assert (logits[:, 0] > 0).all()
+    assert metrics["eval_rows"] == metrics["eval_positive"] == 2
+    fast_parameters = set()
+    for group in trainer.create_optimizer().param_groups:
+        if group["lr"] == 0.5:
+            fast_parameters |= set(group["params"])
+    assert fast_parameters == set(model.classifier.parameters())
