@@ -9,7 +9,6 @@ from transformers.utils import ModelOutput
 
 from hf_mwp.compress.distillation import EnsembleTeacher
 from hf_mwp.compress.distillation.ensemble_teacher import mean_scores, members_of
-from hf_mwp.compress.losses import LogitDistillationLoss
 from tests.tiny import tiny_classifier
 
 
@@ -43,14 +42,6 @@ def test_a_class_is_forbidden_if_all_teachers_forbid_it():
     assert mean[0, :3].isfinite().all()
     all_forbidden = torch.full((1, 2), LEAST)
     assert torch.equal(mean_scores([all_forbidden, all_forbidden]), all_forbidden)
-
-
-def test_a_temperature_softens_the_mean():
-    mean = mean_scores([logs(0.9, 0.1), logs(0.7, 0.3)])
-    # Of 0.8 and 0.2 the roots are 2 : 1.
-    expected = 2 / 3 * math.log(2 / 3 / 0.5) + 1 / 3 * math.log(1 / 3 / 0.5)
-    loss = LogitDistillationLoss(temperature=2.0, scale_by_square=False)(logs(0.5, 0.5), mean)
-    assert loss.item() == pytest.approx(expected, rel=1e-5)
 
 
 def test_scores_of_a_single_class_are_averaged():

@@ -10,10 +10,8 @@ from hf_mwp.commands.building import make_student
 from hf_mwp.compress.distillation.compatibility import check_solvers
 from hf_mwp.compress.distillation.ensemble_teacher import EnsembleTeacher
 from hf_mwp.compress.distillation.objectives import DKD, HiddenStates, SoftLabels
-from hf_mwp.compress.pruning import HeadPruningCallback
 from hf_mwp.compress.trainers import DistillationConfig, DistillationTrainer
 from hf_mwp.runtime.expressions import Expression
-from hf_mwp.solver.models import MwpSolver
 from tests.compress.trainers.distilling import QUIET, encoded_rows, losses_of, set_up, training_logs
 from tests.tiny import tiny_athena_solver, tiny_processor, tiny_rows, tiny_solver
 
@@ -152,19 +150,3 @@ def test_an_ensemble_judges_by_the_mean_probability(processor):
     assert (mean.logits[~is_candidate] == lowest).all()
     expected = (first.answer_logits.softmax(-1) + second.answer_logits.softmax(-1)) / 2
     torch.testing.assert_close(mean.answer_logits.softmax(-1), expected)
-
-
-def test_heads_are_pruned_during_distillation(processor, tmp_path):
-    teacher, student = teacher_and_student(processor)
-    callback = HeadPruningCallback(max_ratio=0.5, num_pruning_steps=2, calibration_examples=8, mode="slice")
-    fields = {"callbacks": [callback], "cache_teacher_outputs": True, "num_train_epochs": 2}
-    trainer = trainer_of(tmp_path, processor, teacher, student, **fields)
-    trainer.train()
-    trainer.save_model()
-    loaded = MwpSolver.from_pretrained(tmp_path)
-    assert sum(loaded.config.encoder_config.heads_per_layer) == 2
-    batch = processor([row["text"] for row in tiny_rows(3)])
-    expected = trainer.model.eval().solve(**batch, num_beams=2)
-    solutions = loaded.solve(**batch, num_beams=2)
-    assert torch.equal(solutions.sequences, expected.sequences)
-    assert solutions.capped.shape == (3,)

@@ -23,7 +23,7 @@ from hf_mwp.compress.distillation.objectives import (
     SoftLabels,
     TeacherValues,
 )
-from hf_mwp.compress.losses import AttentionMSELoss, FSPLoss, NSTLoss, PKDLoss, RelationLoss
+from hf_mwp.compress.losses import NSTLoss, PKDLoss, RelationLoss
 from hf_mwp.compress.models.architecture import layer_parts
 from hf_mwp.compress.pruning import prune_heads
 from hf_mwp.compress.trainers import DistillationConfig, DistillationTrainer
@@ -117,19 +117,18 @@ def test_a_step_is_the_same_at_once_in_batches_and_with_a_cache(name, tmp_path):
         assert cached == pytest.approx(at_once, rel=5e-3, abs=1e-4)
         (objective,) = trainer.objectives
         if objective.teacher_reads:
-            states = trainer.teacher_source.cache.layout.states
-            assert states.keys() == {*objective.teacher_reads} - {"logits"}
+            layout = trainer.teacher_source.cache.layout
+            assert layout.states.keys() == {*objective.teacher_reads} - {"logits"}
+            assert (layout.logits is None) == ("logits" not in objective.teacher_reads)
 
 
-def test_several_objectives_are_added_by_their_weights(tmp_path):
-    objectives = [HiddenStates(), HiddenStates(layer_mapping="2:3", weight=0.5, name="more"), AttentionMaps()]
-    trainer, entry = train([*objectives, PKD(weight=2.0)], tmp_path)
-    total = entry["loss_hidden_1"] + entry["loss_hidden_2"] + entry["loss_attention_1"] + entry["loss_attention_2"]
-    total += 0.5 * entry["loss_more_2"] + 2.0 * entry["loss_patient"]
-    assert entry["loss"] == pytest.approx(total, rel=1e-5)
-    assert trainer.projections.reads.keys() == {"hidden_1", "hidden_2", "more_2", "patient_1", "patient_2"}
+def test_objectives_of_one_class_need_names(tmp_path):
     with pytest.raises(ValueError, match="'hidden_2'.*`name`"):
         train([HiddenStates(), HiddenStates(layer_mapping="2:3")], tmp_path)
+    objectives = [HiddenStates(), HiddenStates(layer_mapping="2:3", name="more"), PKD()]
+    trainer, entry = train(objectives, tmp_path)
+    assert entry.keys() >= {"loss_hidden_1", "loss_hidden_2", "loss_more_2", "loss_patient"}
+    assert trainer.projections.reads.keys() == {"hidden_1", "hidden_2", "more_2", "patient_1", "patient_2"}
 
 
 @pytest.mark.parametrize("name", TABLE)
@@ -154,39 +153,6 @@ def test_no_tensor_is_moved_to_the_cpu(name, monkeypatch):
     sum(losses.values()).backward()
     assert all(loss.is_meta for loss in losses.values())
     assert all(parameter.grad is None or parameter.grad.is_meta for parameter in student.parameters())
-
-
-@pytest.mark.parametrize(
-    ("objective", "loss"), [(AttentionMaps(name="attention"), AttentionMSELoss()), (HiddenStates(NSTLoss()), NSTLoss())]
-)
-def test_mapped_layers_are_compared(objective, loss):
-    inputs = pad(tiny_classifier_rows(4))
-    student, teacher = set_up(objective, *eager_models(16), inputs)
-    losses = objective.losses(student, teacher, inputs)
-    for student_layer, teacher_layer in ((1, 2), (2, 4)):
-        student_state = student[f"{objective.name}_{student_layer}"]
-        teacher_state = teacher[f"{objective.name}_{teacher_layer}"]
-        expected = loss(student_state, teacher_state, inputs["attention_mask"])
-        assert losses[f"{objective.name}_{student_layer}"] == expected
-
-
-@pytest.mark.parametrize(
-    ("mapping", "flows"),
-    [
-        ("uniform", {"flow_1": ((0, 1), (0, 2)), "flow_2": ((1, 2), (2, 4))}),
-        ("2:3,0:1", {"flow_0": ((0, 0), (1, 1)), "flow_2": ((0, 2), (1, 3))}),
-    ],
-)
-def test_the_flow_is_compared_between_mapped_layers(mapping, flows):
-    inputs = pad(tiny_classifier_rows(4))
-    objective = FSP(layer_mapping=mapping)
-    student, teacher = set_up(objective, *eager_models(16), inputs)
-    losses = objective.losses(student, teacher, inputs)
-    assert losses.keys() == flows.keys()
-    for name, (student_layers, teacher_layers) in flows.items():
-        student_states = [student[f"hidden_{layer}"] for layer in student_layers]
-        teacher_states = [teacher[f"hidden_{layer}"] for layer in teacher_layers]
-        assert losses[name] == FSPLoss()(student_states, teacher_states, inputs["attention_mask"])
 
 
 def test_patient_states_are_those_of_all_mapped_layers():

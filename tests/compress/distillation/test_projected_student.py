@@ -57,11 +57,6 @@ def assert_nearer_than_random(student, encoder):
         assert share > random_share + 0.1
 
 
-def test_at_the_same_sizes_nothing_is_lost(encoder):
-    student = project_student(encoder, sample=[texts()], **SAME)
-    assert min(explained(student, encoder)) > 0.9999
-
-
 @pytest.mark.parametrize("embedding_size", [6, 12])
 def test_narrow_embeddings_stay_and_their_projection_is_narrowed(embedding_size):
     torch.manual_seed(0)

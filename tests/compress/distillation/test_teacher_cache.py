@@ -4,10 +4,8 @@ import json
 import pickle
 import re
 import resource
-import threading
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from transformers.modeling_outputs import MaskedLMOutput
@@ -101,48 +99,17 @@ def test_files_are_mapped(tmp_path):
     check(copy.deepcopy(cache))
 
 
-def test_equal_rows_are_missing_once(tmp_path):
-    cache = TeacherCache(tmp_path, "f")
-    assert cache.missing([KEYS[1], KEYS[2], KEYS[1]]).tolist() == [0, 1]
-    assert cache.missing([]).tolist() == []
-
-
-def test_further_rows_are_added(tmp_path):
-    build(tmp_path, rows=range(4))
-    before = {path.name: path.read_bytes() for path in tmp_path.glob("rows-*.arrow")}
-    computed = []
-
-    def recording_teacher(batch):
-        computed.extend(batch["rows"].tolist())
-        return teacher(batch)
-
-    cache = build(tmp_path, teacher=recording_teacher)
-    assert sorted(computed) == [4, 5, 6, 7, 8, 9]
-    for name, content in before.items():
-        assert (tmp_path / name).read_bytes() == content
-    check(cache)
-
-
-def removed(content):
-    return None
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [
-        removed,
-        lambda content: content[:-1],
-        lambda content: content + b"x",
-        lambda content: content[:5] + b"?" + content[6:],
-    ],
-)
+@pytest.mark.parametrize("damage", ["removed", "longer", "changed"])
 def test_damaged_files_are_written_anew(tmp_path, damage, caplog, monkeypatch):
     build(tmp_path)
     path = tmp_path / "rows-00001.arrow"
-    content = damage(path.read_bytes())
-    path.unlink()
-    if content is not None:
-        path.write_bytes(content)
+    content = path.read_bytes()
+    if damage == "removed":
+        path.unlink()
+    elif damage == "longer":
+        path.write_bytes(content + b"x")
+    else:
+        path.write_bytes(content[:5] + b"?" + content[6:])
     monkeypatch.setattr(logging.get_logger("transformers"), "propagate", True)
     monkeypatch.setattr(logging.get_logger("hf_mwp"), "propagate", True)
     cache = TeacherCache(tmp_path, "f")
@@ -153,20 +120,13 @@ def test_damaged_files_are_written_anew(tmp_path, damage, caplog, monkeypatch):
     assert TeacherCache(tmp_path, "f", verify=False).missing(KEYS[:10]).size == 0
 
 
-def test_folders_of_other_caches_are_refused(tmp_path):
-    build(tmp_path)
-    with pytest.raises(CacheError, match=r"fingerprint f\b.* g\b.*`teacher_cache_dir`"):
-        TeacherCache(tmp_path, "g")
-    path = tmp_path / "manifest.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"format": 99}))
-    with pytest.raises(CacheError, match="format 99.*format 2"):
-        TeacherCache(tmp_path, "f")
-
-
-def test_damaged_manifests_are_refused(tmp_path):
+def test_damaged_manifests_and_those_of_other_versions_are_refused(tmp_path):
     build(tmp_path)
     path = tmp_path / "manifest.json"
     content = path.read_text()
+    path.write_text(json.dumps(json.loads(content) | {"format": 99}))
+    with pytest.raises(CacheError, match="format 99.*format 2"):
+        TeacherCache(tmp_path, "f")
     for damaged in (content[:40], "[]", "{}", content.replace('"rows"', '"lines"'), "\udcff"):
         path.write_text(damaged, "utf-8", "surrogateescape")
         with pytest.raises(CacheError, match="manifest.json.*damaged"):
@@ -186,14 +146,9 @@ def test_rows_completed_before_an_error_stay(tmp_path):
     (tmp_path / "rows-00077.arrow").write_bytes(b"orphan")
     (tmp_path / "rows-00078.part").write_bytes(b"incomplete")
     assert 0 < len(TeacherCache(tmp_path, "f")) < 10
-    uninterrupted = build(tmp_path.parent / "uninterrupted")
-    resumed = build(tmp_path)
+    check(build(tmp_path))
     assert not (tmp_path / "rows-00077.arrow").exists()
     assert not list(tmp_path.glob("*.part"))
-    for row, expected in zip(resumed.read(KEYS[:10]), uninterrupted.read(KEYS[:10]), strict=True):
-        assert row.keys() == expected.keys() == {"hidden_0", "logits"}
-        for name, value in expected.items():
-            assert np.array_equal(row[name], value)
 
 
 def test_a_full_disk_loses_nothing(tmp_path, monkeypatch):
@@ -215,20 +170,3 @@ def test_a_full_disk_loses_nothing(tmp_path, monkeypatch):
     assert not list(tmp_path.glob("*.part"))
     assert len(TeacherCache(tmp_path, "f")) == 6
     check(build(tmp_path))
-
-
-def test_writers_take_turns(tmp_path):
-    cache = TeacherCache(tmp_path, "f")
-    order = []
-
-    def second_writer():
-        with TeacherCache(tmp_path, "f").locked():
-            order.append("second")
-
-    thread = threading.Thread(target=second_writer)
-    with cache.locked():
-        thread.start()
-        thread.join(0.2)
-        order.append("first")
-    thread.join()
-    assert order == ["first", "second"]

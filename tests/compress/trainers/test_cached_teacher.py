@@ -14,7 +14,6 @@ from tests.compress.trainers.distilling import (
     first_losses,
     losses_of,
     pad,
-    solver_with_bottlenecks,
     training_logs,
     without_labels,
 )
@@ -50,29 +49,6 @@ def test_a_cached_teacher_teaches_as_a_live_one_and_is_not_run_again(cached_trai
     num_calls = len(teacher_calls)
     cached.train()
     assert len(teacher_calls) == num_calls
-
-
-@pytest.mark.parametrize(
-    ("fields", "states", "logits"),
-    [
-        ({"layer_mapping": "2:4", "embedding_weight": 0.0}, {"hidden_4": 24}, "nodes"),
-        ({"hidden_loss": None, "embedding_weight": 0.0}, {}, "nodes"),
-        ({"soft_label_weight": 0.0}, {"hidden_0": 24, "hidden_2": 24, "hidden_4": 24}, None),
-    ],
-)
-def test_only_compared_outputs_are_cached(cached_trainer, fields, states, logits):
-    trainer = cached_trainer(**fields)
-    trainer.get_train_dataloader()
-    layout = trainer.teacher_source.cache.layout
-    assert dict(layout.states) == states
-    assert layout.logits == logits
-
-
-def test_narrow_states_are_cached(cached_trainer, processor):
-    trainer = cached_trainer(teacher=solver_with_bottlenecks(processor))
-    trainer.get_train_dataloader()
-    states = trainer.teacher_source.cache.layout.states
-    assert dict(states) == {"bottleneck_0": 16, "bottleneck_1": 16, "hidden_0": 24}
 
 
 def test_accumulation_and_loader_processes_change_nothing(cached_trainer):

@@ -1,19 +1,15 @@
 """Which inner states of the models are compared: attention, hidden states and bottleneck networks."""
 
-import copy
 
 import pytest
 import torch
 
 from hf_mwp.compress.pruning import prune_heads
-from hf_mwp.compress.trainers import ParameterMixingCallback
 from tests.compress.trainers.distilling import (
-    copy_of,
     eager,
     encoded_batch,
     first_losses,
     solver_with_bottlenecks,
-    unchanged,
 )
 from tests.tiny import tiny_classifier, tiny_solver
 
@@ -29,15 +25,6 @@ def test_attention_that_cannot_be_compared_is_refused(solver_trainer, processor)
         solver_trainer(eager_student, teacher, hidden_loss="attention")
     with pytest.raises(ValueError, match=r"\[0, 0\].*attention"):
         solver_trainer(eager_student, eager_teacher, hidden_loss="attention", layer_mapping="0:0,2:4")
-    with pytest.raises(ValueError, match="attention.*`cache_teacher_outputs=False`"):
-        solver_trainer(eager_student, eager_teacher, hidden_loss="attention", cache_teacher_outputs=True)
-
-
-def test_different_numbers_of_heads_have_mean_attention(model_trainer):
-    models = (eager(tiny_classifier()), eager(tiny_classifier(1, hidden_size=24, num_attention_heads=4)))
-    with pytest.raises(ValueError, match='2 heads.* 4.*"attention_mean"'):
-        model_trainer(*models, hidden_loss="attention")
-    model_trainer(*models, hidden_loss="attention_mean", max_steps=1).train()
 
 
 @pytest.mark.parametrize(("pruned", "cached"), [("student", False), ("teacher", True), ("both", True)])
@@ -82,25 +69,6 @@ def test_layers_without_a_bottleneck_and_other_widths_are_projected(solver_train
     weights = trainer.projections.module.state_dict()
     assert {name: tuple(value.shape) for name, value in weights.items()} == shapes
     trainer.train()
-
-
-def test_bottlenecks_may_be_ignored(solver_trainer, processor):
-    trainer = solver_trainer(teacher=solver_with_bottlenecks(processor), use_bottlenecks=False)
-    assert trainer.teacher_source.request.features == ("hidden_0", "hidden_2", "hidden_4", "logits")
-
-
-def test_the_flow_between_narrow_states_needs_their_beginning(solver_trainer, processor):
-    trainer = solver_trainer(teacher=solver_with_bottlenecks(processor), hidden_loss="fsp", soft_label_weight=0.0)
-    assert trainer.teacher_source.request.features == ("bottleneck_0", "bottleneck_1", "hidden_0")
-
-
-def test_mixing_after_distillation_from_narrow_states(solver_trainer, processor):
-    student = tiny_solver(processor)
-    before = copy.deepcopy(student)
-    keywords = {"callbacks": [ParameterMixingCallback(before, pretrained_weight=1.0)]}
-    trainer = solver_trainer(student, solver_with_bottlenecks(processor), keywords, max_steps=1)
-    trainer.train()
-    assert unchanged(trainer.model, copy_of(before))
 
 
 def test_a_decoder_mapping_for_an_encoder_is_refused(model_trainer):

@@ -5,7 +5,6 @@ import torch
 from safetensors.torch import load_file
 
 from hf_mwp.compress.distillation import mix_parameters
-from hf_mwp.compress.models import MwpStudentForPreTraining
 from hf_mwp.compress.pruning import HeadPruningCallback
 from hf_mwp.compress.trainers import ParameterMixingCallback
 from tests.compress.trainers.distilling import copy_of, same_weights, unchanged
@@ -56,20 +55,6 @@ def test_the_best_checkpoint_is_mixed(mixing_trainer):
     trainer.train()
     best = load_file(f"{trainer.state.best_model_checkpoint}/model.safetensors")
     assert unchanged(trainer.model, mixed(before, best, 0.5))
-
-
-def test_the_encoder_is_mixed_with_a_folder_of_a_pretrained_student(solver_trainer, processor, tmp_path):
-    student = tiny_solver(processor)
-    config = copy.deepcopy(student.encoder.config)
-    config.num_pos_tags = 4
-    pretrained = MwpStudentForPreTraining(config)
-    pretrained.save_pretrained(tmp_path / "pretrained")
-    callback = ParameterMixingCallback(str(tmp_path / "pretrained"), pretrained_weight=1.0)
-    trainer = solver_trainer(student, keywords={"callbacks": [callback]}, max_steps=1, warmup_steps=0)
-    decoder = copy_of(student.decoder)
-    trainer.train()
-    assert same_weights(trainer.model.encoder, pretrained.base_model)
-    assert not unchanged(trainer.model.decoder, decoder)
 
 
 def test_a_pooler_that_a_folder_does_not_have_is_not_mixed(model_trainer, tmp_path):

@@ -9,18 +9,15 @@ from safetensors.torch import load_file
 
 from hf_mwp import Seq2SeqDistillationConfig, Seq2SeqDistillationTrainer
 from hf_mwp.compress.distillation.objectives import HiddenStates
-from hf_mwp.compress.losses import CKALoss
 from tests.compress.trainers.distilling import (
     QUIET,
     first_losses,
     losses_of,
-    pad,
     same_weights,
     training_logs,
-    without_labels,
 )
 from tests.compress.trainers.processes import launch, train_and_write
-from tests.tiny import tiny_classifier_rows, tiny_tokenizer
+from tests.tiny import tiny_tokenizer
 from tests.tiny_seq2seq import tiny_pairs, tiny_seq2seq
 
 
@@ -110,20 +107,6 @@ def test_both_passes_have_the_same_dropout(tmp_path, monkeypatch):
     for (first_name, first_sums), (second_name, second_sums) in zip(recorded[:4], recorded[4:], strict=True):
         assert first_name == second_name
         assert torch.equal(first_sums, second_sums)
-
-
-def test_evaluation_rows_without_labels_have_their_own_loss(model_trainer):
-    rows = without_labels(tiny_classifier_rows())
-    fields = {"hidden_loss": "cka", "pool_statistics": True, "prediction_weight": 0.0, "embedding_weight": 0.0}
-    fields |= {"gradient_accumulation_steps": 2, "layer_mapping": "2:4"}
-    trainer = model_trainer(rows=rows, eval_rows=rows[:6], **fields)
-    trainer.train()
-    batch = pad(rows[:6])
-    with torch.no_grad():
-        student_states = trainer.model.eval()(**batch, output_hidden_states=True).hidden_states[2]
-        teacher_states = trainer.teacher_model(**batch, output_hidden_states=True).hidden_states[4]
-    expected = CKALoss()(student_states, teacher_states, batch["attention_mask"]).item()
-    assert trainer.evaluate()["eval_loss"] == pytest.approx(expected, rel=1e-5)
 
 
 def test_losses_that_are_no_sums_are_refused(tmp_path):

@@ -90,15 +90,6 @@ def test_each_generation_has_fewer_heads(generations):
     assert [event["step"] for event in metrics["events"]] == [1, 2]
 
 
-def test_generations_of_another_architecture(tmp_path):
-    teacher = tiny_encoder("deberta-v3", "ForSequenceClassification")
-    _, second = classifier_generations(tmp_path, teacher, max_steps=2, num_pruning_steps=1)
-    assert sum(second.heads) == 6
-    loaded = AutoModelForSequenceClassification.from_pretrained(second.folder)
-    assert type(loaded) is second.model_class
-    assert same_weights(loaded, second.load())
-
-
 def test_the_loss_is_that_of_equations_6_and_7(tmp_path):
     trainer = first_trainer(tmp_path, soft_label_weight=0.6)
     soft, hard, attention = trainer.objectives

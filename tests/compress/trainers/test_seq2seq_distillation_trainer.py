@@ -1,14 +1,12 @@
 """Distillation of sequence-to-sequence models, with generation in evaluations."""
 
-import math
 
 import pytest
 import torch
 from torch.nn import functional
 from transformers import AutoModelForSeq2SeqLM, DataCollatorForSeq2Seq
 
-from hf_mwp import HeadPruningCallback, Seq2SeqDistillationConfig, Seq2SeqDistillationTrainer
-from hf_mwp.compress.pruning import HeadGates
+from hf_mwp import Seq2SeqDistillationConfig, Seq2SeqDistillationTrainer
 from hf_mwp.utils.usage_error import UsageError
 from tests.compress.trainers.distilling import QUIET, copy_of, first_losses, losses_of, training_logs, unchanged
 from tests.tiny import tiny_classifier, tiny_tokenizer
@@ -153,17 +151,6 @@ def test_the_authors_fourteen_terms(trainer_of):
     assert len([name for name in losses if "hidden" in name]) == 14
 
 
-def test_heads_are_pruned_while_several_teachers_teach(trainer_of):
-    teachers = [tiny_seq2seq(encoder_layers=3, seed=seed) for seed in (1, 2)]
-    callback = HeadPruningCallback(max_ratio=0.25, num_pruning_steps=1, end_fraction=0.5)
-    fields = {"hidden_loss": "minilm+mse", "layer_mapping": "last", "num_train_epochs": 2}
-    trainer = trainer_of(student=tiny_seq2seq(), teacher=teachers, keywords={"callbacks": [callback]}, **fields)
-    trainer.train()
-    assert sum(map(len, HeadGates.closed_on(trainer.model))) == 3
-    for entry in training_logs(trainer):
-        assert math.isfinite(entry["loss"])
-
-
 def test_no_layer_of_the_student_is_skipped(trainer_of):
     """LayerDrop, which M2M100 has by default, would leave out the states of a layer."""
     layers = {"encoder_layers": 3, "decoder_layers": 3}
@@ -305,12 +292,6 @@ def test_resuming_is_exact(trainer_of, architecture, tmp_path):
 def test_impossible_trainings_are_refused_before(trainer_of, make_changes, message):
     with pytest.raises(ValueError, match=message):
         trainer_of(**make_changes())
-
-
-def test_metrics_of_several_datasets_have_their_names(trainer_of):
-    keywords = {"eval_dataset": {"a": tiny_pairs(2)}}
-    with pytest.raises(ValueError, match="'bleu'.* a_bleu, a_chrf, a_loss"):
-        trainer_of(keywords=keywords, metric_for_best_model="bleu", eval_strategy="epoch")
 
 
 def test_a_collator_needs_a_tokenizer_beside_it(trainer_of):

@@ -70,12 +70,6 @@ def test_another_loss_function_is_refused(tmp_path):
         trained(tmp_path, keywords={"compute_loss_func": lambda *args, **kwargs: None})
 
 
-def test_the_best_checkpoint_has_the_highest_bleu(tmp_path):
-    trainer = trained(tmp_path, num_train_epochs=2, **BEST)
-    bleu = [entry["eval_bleu"] for entry in trainer.state.log_history if "eval_bleu" in entry]
-    assert trainer.state.best_metric == max(bleu)
-
-
 @pytest.mark.parametrize("architecture", ["marian", "bart"])
 def test_only_weights_that_are_nowhere_in_the_checkpoint_are_missing(tmp_path, architecture, caplog, monkeypatch):
     """Tied embeddings are saved under one name, the positions of Marian are not saved."""

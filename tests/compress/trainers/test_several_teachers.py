@@ -3,11 +3,10 @@
 import pytest
 import torch
 
-from hf_mwp.compress.distillation import EnsembleTeacher
 from hf_mwp.compress.distillation.objectives import HiddenStates, SoftLabels
 from hf_mwp.runtime.output_vocabulary import OutputVocabulary
 from hf_mwp.solver.batches.mwp_processor import MwpProcessor
-from tests.compress.trainers.distilling import copy_of, distinct_rows, first_losses, pad, unchanged
+from tests.compress.trainers.distilling import distinct_rows, first_losses, pad
 from tests.other_tokens import in_other_tokens, other_processor
 from tests.tiny import tiny_classifier, tiny_classifier_rows, tiny_processor, tiny_rows, tiny_solver, tiny_tokenizer
 
@@ -28,7 +27,6 @@ def teacher_in_other_tokens(processor, teacher_processor):
 @pytest.mark.parametrize("cached", [False, True])
 def test_classifiers_learn_from_the_mean(model_trainer, cached):
     teachers = [tiny_classifier(1, hidden_size=24, initializer_range=0.5), tiny_classifier(2, initializer_range=0.5)]
-    before = [copy_of(teacher) for teacher in teachers]
     fields = {"per_device_train_batch_size": 16, "temperature": 1.0, "max_steps": 1, "cache_teacher_outputs": cached}
     losses = first_losses(model_trainer(teacher=teachers, **fields))
     batch = pad(tiny_classifier_rows())
@@ -37,16 +35,8 @@ def test_classifiers_learn_from_the_mean(model_trainer, cached):
         log_q = tiny_classifier()(**batch).logits.log_softmax(-1)
     assert losses["loss_soft"] == pytest.approx((p * (p.log() - log_q)).sum(-1).mean().item(), rel=2e-3)
     assert "loss_hidden_2" in losses
-    for teacher, weights in zip(teachers, before, strict=True):
-        assert unchanged(teacher, weights)
+    for teacher in teachers:
         assert not any(parameter.requires_grad for parameter in teacher.parameters())
-
-
-def test_the_same_solver_twice_is_one(solver_trainer, processor):
-    teacher = tiny_solver(processor, layers=4, seed=1)
-    expected = first_losses(solver_trainer(teacher=teacher, max_steps=1))
-    ensemble = EnsembleTeacher([teacher, teacher])
-    assert first_losses(solver_trainer(teacher=ensemble, max_steps=1)) == pytest.approx(expected, rel=1e-4)
 
 
 def test_a_cache_is_of_all_teachers(solver_trainer, processor):
@@ -62,21 +52,6 @@ def test_a_cache_is_of_all_teachers(solver_trainer, processor):
 
 
 @pytest.mark.parametrize("cached", [False, True])
-def test_a_teacher_with_another_tokenizer_teaches_the_same(
-    solver_trainer, processor, teacher_processor, teacher_in_other_tokens, cached
-):
-    rows = {"train_dataset": distinct_rows(8)}
-    teacher = tiny_solver(processor, layers=4, seed=1)
-    expected = first_losses(solver_trainer(teacher=teacher, keywords=rows, max_steps=1, **PREDICTIONS))
-    keywords = rows | {"teacher_processing_class": teacher_processor}
-    fields = PREDICTIONS | {"cache_teacher_outputs": cached, "max_steps": 1}
-    trainer = solver_trainer(teacher=teacher_in_other_tokens, keywords=keywords, **fields)
-    assert first_losses(trainer) == pytest.approx(expected, rel=2e-3 if cached else 1e-4)
-    # Encoded rows bring the column along; the student is evaluated without it.
-    assert trainer.evaluate(trainer.train_dataset)["eval_loss"] > 0
-
-
-@pytest.mark.parametrize("cached", [False, True])
 def test_a_second_teacher_with_another_tokenizer_teaches_the_same(
     solver_trainer, processor, teacher_processor, teacher_in_other_tokens, cached
 ):
@@ -89,6 +64,8 @@ def test_a_second_teacher_with_another_tokenizer_teaches_the_same(
     trainer = solver_trainer(teacher=teachers, keywords=keywords, cache_teacher_outputs=cached, max_steps=1)
     assert first_losses(trainer) == pytest.approx(expected, rel=2e-3 if cached else 1e-4)
     assert "loss_hidden_1" in expected
+    # Encoded rows bring the column along; the student is evaluated without it.
+    assert trainer.evaluate(trainer.train_dataset)["eval_loss"] > 0
 
 
 def test_numbers_that_the_student_cannot_see_are_forbidden(solver_trainer, processor, teacher_processor):
@@ -124,8 +101,6 @@ def test_teachers_that_do_not_fit_are_named(
         solver_trainer(student, [teacher, student])
     with pytest.raises(TypeError, match="`teacher_model`.*`str`"):
         model_trainer(teacher=[tiny_classifier(1), "some/model"])
-    with pytest.raises(ValueError, match=r"\(2, 3\).*\(2, 4\)"):
-        model_trainer(teacher=[tiny_classifier(1), tiny_classifier(1, num_labels=4)])
 
 
 def test_states_of_a_teacher_with_another_tokenizer_are_not_compared(

@@ -8,7 +8,6 @@ from transformers import AutoModelForSequenceClassification, TrainerCallback
 from hf_mwp import MwpSolver, StarkTrainer
 from hf_mwp.compress.metrics.efficiency import count_parameters
 from hf_mwp.compress.models import MwpStudentForSequenceClassification
-from hf_mwp.compress.models.architecture import layer_parts
 from hf_mwp.compress.models.fingerprints import hash_model
 from hf_mwp.compress.pruning import (
     KnowledgeableScores,
@@ -20,7 +19,6 @@ from hf_mwp.compress.pruning import (
     zero_weights,
 )
 from hf_mwp.compress.pruning.gates import HeadGates
-from hf_mwp.compress.pruning.unstructured import WeightSparsifier
 from hf_mwp.compress.trainers import DistillationTrainer
 from hf_mwp.solver.models.cut_student import cut_student
 from hf_mwp.utils.usage_error import UsageError
@@ -28,8 +26,7 @@ from tests.compress.pruning.encoders import tiny_encoder
 from tests.compress.trainers.distilling import copy_of, pad, same_weights, unchanged
 from tests.compress.trainers.processes import launch
 from tests.compress.trainers.run_stark import arguments, classifier_trainer, teacher_and_student, train
-from tests.tiny import tiny_athena_solver, tiny_classifier_rows, tiny_processor, tiny_rows, tiny_solver, tiny_tokenizer
-from tests.tiny_seq2seq import tiny_pairs, tiny_seq2seq
+from tests.tiny import tiny_athena_solver, tiny_classifier_rows, tiny_processor, tiny_rows, tiny_solver
 
 
 ONE_SPARSITY = {"sparsities": [0.5], "num_train_epochs": 1}
@@ -211,22 +208,6 @@ def test_single_weights_are_removed_instead_of_heads_and_neurons(stark, tmp_path
     assert student.folder != stark.students[1].folder
 
 
-def test_random_scores_of_single_weights(tmp_path):
-    teacher, _ = teacher_and_student()
-    sparse = WeightSparsifier().sparse(teacher, WeightSparsifier().random(teacher, 0), 0.25)
-    num_weights = 0
-    num_zeros = 0
-    for layer in layer_parts(sparse):
-        for linear in (layer.query, layer.key, layer.value, layer.attention_output):
-            num_weights += linear.weight.numel()
-            num_zeros += int((linear.weight == 0).sum())
-    assert num_zeros == round(num_weights / 4)
-    with pytest.raises(UsageError, match="attention weights"):
-        classifier_trainer(tmp_path, {"unstructured": True}, scores=UnitScores.random(teacher))
-    with pytest.raises(UsageError, match=r"sparsity.* 0\.99999 "):
-        WeightSparsifier().check(teacher, None, 0.99999)
-
-
 def regression_models():
     teacher = tiny_encoder("bert", "ForSequenceClassification", num_labels=1)
     return {"model": MwpStudentForSequenceClassification.from_encoder(teacher, layers=1), "teacher_model": teacher}
@@ -277,17 +258,6 @@ def test_solvers(make_solver, tmp_path):
     assert same_weights(MwpSolver.from_pretrained(tmp_path), student.load())
 
 
-def test_a_sequence_to_sequence_model_without_a_collator(tmp_path):
-    student = tiny_seq2seq(encoder_layers=1, decoder_layers=1)
-    rows = tiny_pairs(10)
-    args = arguments(tmp_path, **ONE_SPARSITY)
-    trainer = StarkTrainer(student, tiny_seq2seq(seed=1), args, None, rows[:8], rows[8:], tiny_tokenizer())
-    best = trainer.train()
-    # Half of the 12 heads of encoder, decoder and cross attention.
-    assert sum(best.heads) == 6
-    assert best.value == trainer.evaluate()["eval_loss"]
-
-
 def test_split_weights_are_not_scored(tmp_path, monkeypatch):
     monkeypatch.setattr("hf_mwp.compress.trainers.stark_trainer.shards_weights", lambda args: True)
     with pytest.raises(ValueError, match="FSDP.*DDP"):
@@ -331,6 +301,10 @@ def teacher_of_more_tokens():
     return {"teacher_model": tiny_encoder("bert", "ForSequenceClassification", vocab_size=50)}
 
 
+def scores_of_units():
+    return {"scores": UnitScores.random(tiny_encoder("bert"))}
+
+
 def scores_of_two_layers():
     return {"scores": UnitScores.random(tiny_encoder("bert", num_hidden_layers=2))}
 
@@ -345,6 +319,7 @@ def scores_of_two_layers():
         ({}, lambda: {"train_dataset": None}, "`train_dataset`"),
         ({}, lambda: {"score_dataset": []}, "`score_dataset`.*empty"),
         ({}, lambda: {"score_dataset": stream()}, "`score_dataset` .*IterableDataset"),
+        ({"unstructured": True}, scores_of_units, "attention weights"),
         ({}, scores_of_two_layers, r"\[4, 4\] heads.*\[4, 4, 4\]"),
         ({}, teacher_with_gates, "gates"),
         ({}, teacher_of_two_classes, r"\(2, 3\).*\(2, 2\).*`num_labels`"),

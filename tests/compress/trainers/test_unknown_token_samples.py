@@ -8,7 +8,7 @@ from transformers import PreTrainedTokenizerFast
 
 from hf_mwp.compress.trainers import unknown_tokens
 from hf_mwp.compress.trainers.unknown_tokens import sample_rows, special_ids, warn_of_unknown_tokens
-from tests.tiny import tiny_processor, tiny_tokenizer
+from tests.tiny import tiny_processor
 
 
 READABLE = "小明有3个苹果"
@@ -65,11 +65,6 @@ def test_tokenizers_at_byte_level_have_no_unknown_tokens(unknown, caplog):
     warn_of_unknown_tokens([([0, 0, 0, 1], "a")], tokenizer)
     warn_of_unknown_tokens([([0, 0, 0, 1], "a")], None)
     assert not caplog.records
-
-
-def test_a_tokenizer_needs_no_processor():
-    tokenizer = tiny_tokenizer()
-    assert special_ids(tokenizer) == (tokenizer.unk_token_id, {*tokenizer.all_special_ids} - {tokenizer.unk_token_id})
 
 
 @pytest.mark.parametrize("make_dataset", [list, Dataset.from_list])

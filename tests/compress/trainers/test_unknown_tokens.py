@@ -7,7 +7,7 @@ from hf_mwp.solver.training import PreTrainingConfig, PreTrainingTrainer, Solver
 from tests.compress.trainers.distilling import QUIET
 from tests.other_tokens import in_other_tokens, other_processor
 from tests.pretraining import text_processor, tiny_student
-from tests.tiny import tiny_classifier, tiny_processor, tiny_rows, tiny_solver, tiny_tokenizer
+from tests.tiny import tiny_processor, tiny_rows, tiny_solver
 
 
 @pytest.fixture
@@ -34,18 +34,7 @@ def pretraining_trainer(folder, rows):
     return PreTrainingTrainer(tiny_student(processor), args, train_dataset=texts, processing_class=processor)
 
 
-def classifier_trainer(folder, rows):
-    tokenizer = tiny_tokenizer()
-    encoded = []
-    for row in rows:
-        text = "".join(character for character in row["text"] if not character.isdecimal())
-        encoded.append({"input_ids": tokenizer(text)["input_ids"], "labels": 0, "text": text})
-    args = DistillationConfig(folder, hidden_loss=None, embedding_weight=0.0, **QUIET)
-    models = (tiny_classifier(vocab_size=len(tokenizer)), tiny_classifier(1, vocab_size=len(tokenizer)))
-    return DistillationTrainer(*models, args, train_dataset=encoded, processing_class=tokenizer)
-
-
-@pytest.mark.parametrize("make_trainer", [solver_trainer, pretraining_trainer, classifier_trainer])
+@pytest.mark.parametrize("make_trainer", [solver_trainer, pretraining_trainer])
 def test_trainers_warn_of_texts_that_the_tokenizer_cannot_read(make_trainer, messages, tmp_path):
     make_trainer(str(tmp_path / "readable"), tiny_rows(12))
     assert not messages()
