@@ -3,7 +3,7 @@
 import pytest
 
 from hf_mwp.compress.trainers import DistillationConfig, DistillationTrainer
-from hf_mwp.solver.training import SolverDistillationConfig
+from hf_mwp.solver.training import SolverDistillationConfig, SolverTrainer, SolverTrainingConfig
 from tests.compress.trainers.distilling import QUIET, pad
 from tests.tiny import tiny_classifier, tiny_classifier_rows, tiny_processor, tiny_rows, tiny_solver
 
@@ -68,6 +68,22 @@ def model_trainer(distillation_config):
             train_dataset=tiny_classifier_rows() if rows is None else rows,
             eval_dataset=tiny_classifier_rows(6, seed=1) if eval_rows is None else eval_rows,
             **(keywords or {}),
+        )
+
+    return make
+
+
+@pytest.fixture
+def fine_tuning_trainer(processor, tmp_path):
+    """Makes a trainer of a solver without a teacher."""
+
+    def make(model=None, rows=None, eval_rows=None, folder="run", **fields):
+        return SolverTrainer(
+            tiny_solver(processor) if model is None else model,
+            SolverTrainingConfig(str(tmp_path / folder), **(QUIET | DEFAULTS | fields)),
+            train_dataset=tiny_rows() if rows is None else rows,
+            eval_dataset=tiny_rows(12, seed=1) if eval_rows is None else eval_rows,
+            processing_class=processor,
         )
 
     return make

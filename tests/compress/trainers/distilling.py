@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from torch.nn.utils.rnn import pad_sequence
 from transformers import BartConfig, BartForConditionalGeneration, GPT2Config, GPT2LMHeadModel
 
 from hf_mwp.compress.distillation.features import Features
@@ -15,17 +16,15 @@ ONE_STEP = QUIET | {"save_strategy": "no", "logging_steps": 1, "max_steps": 1, "
 
 
 def pad(rows):
-    longest = max(len(row["input_ids"]) for row in rows)
-
-    def column(name, padding):
-        return torch.tensor([row[name] + [padding] * (longest - len(row[name])) for row in rows])
-
-    batch = {"input_ids": column("input_ids", 0), "attention_mask": column("attention_mask", 0)}
-    if "labels" in rows[0]:
-        if isinstance(rows[0]["labels"], list):
-            batch["labels"] = column("labels", -100)
+    batch = {}
+    for name, padding in (("input_ids", 0), ("attention_mask", 0), ("labels", -100)):
+        if name not in rows[0]:
+            continue
+        values = [torch.tensor(row[name]) for row in rows]
+        if values[0].dim():
+            batch[name] = pad_sequence(values, batch_first=True, padding_value=padding)
         else:
-            batch["labels"] = torch.tensor([row["labels"] for row in rows])
+            batch[name] = torch.stack(values)
     return batch
 
 

@@ -2,7 +2,7 @@ import pytest
 from transformers import TrainingArguments
 
 from hf_mwp.solver.training import SolverTrainer, SolverTrainingConfig
-from tests.compress.trainers.distilling import QUIET, without_labels
+from tests.compress.trainers.distilling import without_labels
 from tests.tiny import tiny_classifier_rows, tiny_rows, tiny_solver
 
 
@@ -31,26 +31,12 @@ def test_a_number_of_steps_needs_no_epochs(tmp_path):
     assert SolverTrainingConfig(output_dir=str(tmp_path), max_steps=3, num_train_epochs=0).max_steps == 3
 
 
-@pytest.fixture
-def trainer_of(processor, tmp_path):
-    def make(train_dataset=None, eval_dataset=None, args=None, **fields):
-        return SolverTrainer(
-            model=tiny_solver(processor),
-            args=SolverTrainingConfig(str(tmp_path), **QUIET, **fields) if args is None else args,
-            train_dataset=tiny_rows(8) if train_dataset is None else train_dataset,
-            eval_dataset=tiny_rows(6, seed=1) if eval_dataset is None else eval_dataset,
-            processing_class=processor,
-        )
-
-    return make
-
-
-def test_an_unknown_metric_is_named_before_training(trainer_of, model_trainer):
+def test_an_unknown_metric_is_named_before_training(fine_tuning_trainer, model_trainer):
     with pytest.raises(ValueError, match="`metric_for_best_model`.*'rouge'.*answer_accuracy"):
-        trainer_of(eval_strategy="epoch", metric_for_best_model="rouge")
-    trainer_of(metric_for_best_model="rouge")
+        fine_tuning_trainer(eval_strategy="epoch", metric_for_best_model="rouge")
+    fine_tuning_trainer(metric_for_best_model="rouge")
     datasets = {"a": tiny_rows(6, seed=1)}
-    trainer_of(eval_dataset=datasets, eval_strategy="epoch", metric_for_best_model="eval_a_answer_accuracy")
+    fine_tuning_trainer(eval_rows=datasets, eval_strategy="epoch", metric_for_best_model="eval_a_answer_accuracy")
     with pytest.raises(ValueError, match="`metric_for_best_model`.*'answer_accuracy'.* loss"):
         model_trainer(eval_strategy="epoch", metric_for_best_model="answer_accuracy")
 
@@ -62,8 +48,8 @@ def test_a_metric_of_evaluation_rows_without_labels_is_named(model_trainer):
         model_trainer(eval_rows=rows, **fields).train()
 
 
-def test_names_of_metrics_before_an_evaluation_are_those_after_it(trainer_of):
-    trainer = trainer_of(eval_strategy="epoch")
+def test_names_of_metrics_before_an_evaluation_are_those_after_it(fine_tuning_trainer):
+    trainer = fine_tuning_trainer(eval_strategy="epoch")
     names = set()
     for name in trainer.evaluate():
         if not name.endswith(("epoch", "time", "_per_second")):
@@ -74,14 +60,14 @@ def test_names_of_metrics_before_an_evaluation_are_those_after_it(trainer_of):
 @pytest.mark.parametrize(
     ("datasets", "name"),
     [
-        ({"train_dataset": []}, "train_dataset"),
-        ({"eval_dataset": []}, "eval_dataset"),
-        ({"eval_dataset": {"a": tiny_rows(3), "b": []}}, "eval_dataset b"),
+        ({"rows": []}, "train_dataset"),
+        ({"eval_rows": []}, "eval_dataset"),
+        ({"eval_rows": {"a": tiny_rows(3), "b": []}}, "eval_dataset b"),
     ],
 )
-def test_empty_datasets_are_named(trainer_of, datasets, name):
+def test_empty_datasets_are_named(fine_tuning_trainer, datasets, name):
     with pytest.raises(ValueError, match=f"`{name}`.*empty"):
-        trainer_of(**datasets)
+        fine_tuning_trainer(**datasets)
 
 
 def test_empty_datasets_of_a_distillation_are_named(model_trainer):
@@ -91,7 +77,7 @@ def test_empty_datasets_of_a_distillation_are_named(model_trainer):
         model_trainer(eval_rows=[])
 
 
-def test_another_config_is_named_with_the_right_one(trainer_of, tmp_path):
+def test_another_config_is_named_with_the_right_one(processor, tmp_path):
     args = TrainingArguments(output_dir=str(tmp_path), report_to="none")
     with pytest.raises(TypeError, match=r"`args`.*`SolverTrainingConfig`.*`TrainingArguments`"):
-        trainer_of(args=args)
+        SolverTrainer(tiny_solver(processor), args, train_dataset=tiny_rows(8), processing_class=processor)

@@ -9,28 +9,17 @@ from transformers import AutoModel
 
 from hf_mwp.commands.building import build_solver
 from hf_mwp.compress.models.lora import ADAPTERS, add_lora, merged_weights
-from hf_mwp.solver.training import SolverTrainer, SolverTrainingConfig
 from hf_mwp.utils.usage_error import UsageError
-from tests.compress.trainers.distilling import QUIET
 from tests.tiny import tiny_rows, tiny_solver
 
 
-FIELDS = QUIET | {"per_device_train_batch_size": 8, "max_steps": 4, "learning_rate": 3e-2, "warmup_steps": 0}
-
-
 @pytest.fixture
-def trainer_of(processor, tmp_path):
-    def make(rank=2, seed=0, folder="run", **fields):
+def trainer_of(processor, fine_tuning_trainer):
+    def make(rank=2, seed=0, **fields):
         solver = tiny_solver(processor, dropout=0.1, seed=seed)
         if rank:
             add_lora(solver, rank, dropout=0.1, tokens=processor.number_token_ids)
-        return SolverTrainer(
-            model=solver,
-            args=SolverTrainingConfig(str(tmp_path / folder), **(FIELDS | fields)),
-            train_dataset=tiny_rows(),
-            eval_dataset=tiny_rows(6, seed=1),
-            processing_class=processor,
-        )
+        return fine_tuning_trainer(solver, **({"max_steps": 4, "learning_rate": 3e-2, "warmup_steps": 0} | fields))
 
     return make
 

@@ -8,10 +8,10 @@ import torch
 from hf_mwp.compress.trainers.base_config import BaseConfig
 from hf_mwp.compress.trainers.base_trainer import BaseTrainer
 from hf_mwp.compress.trainers.non_finite_losses import NonFiniteLosses
-from hf_mwp.solver.training import PreTrainingConfig, PreTrainingTrainer, SolverTrainer, SolverTrainingConfig
+from hf_mwp.solver.training import PreTrainingConfig, PreTrainingTrainer
 from tests.compress.trainers.distilling import QUIET, pad
 from tests.pretraining import text_processor, tiny_pairs, tiny_student
-from tests.tiny import tiny_classifier, tiny_classifier_rows, tiny_rows, tiny_solver
+from tests.tiny import tiny_classifier, tiny_classifier_rows, tiny_solver
 
 
 def losses(**values):
@@ -120,11 +120,9 @@ def test_a_teacher_that_is_broken_for_some_rows_ends_the_training(model_trainer,
     assert (tmp_path / "checkpoint-7").exists() == ("save_steps" in fields)
 
 
-def test_a_broken_solver_is_not_evaluated(processor, tmp_path):
+def test_a_broken_solver_is_not_evaluated(processor, fine_tuning_trainer):
     solver = break_token(tiny_solver(processor), processor.tokenizer.cls_token_id)
-    args = arguments(tmp_path, SolverTrainingConfig, eval_strategy="steps", eval_steps=1)
-    rows = {"train_dataset": tiny_rows(), "eval_dataset": tiny_rows(4)}
-    trainer = SolverTrainer(solver, args, **rows, processing_class=processor)
+    trainer = fine_tuning_trainer(solver, eval_strategy="steps", eval_steps=1, max_steps=1)
     trainer.evaluation_loop = lambda *args, **kwargs: pytest.fail("a broken model is evaluated")
     with pytest.raises(ValueError, match=r"`loss` .* step 1\b"):
         trainer.train()

@@ -10,7 +10,6 @@ import hf_mwp
 from hf_mwp.commands.hub.trained_model import evaluated_figures
 from hf_mwp.commands.main import main
 from hf_mwp.compress.trainers import ParameterMixingCallback, Seq2SeqFineTuningConfig, Seq2SeqFineTuningTrainer
-from hf_mwp.solver.training import SolverTrainingConfig
 from hf_mwp.utils.usage_error import UsageError
 from tests.compress.trainers.distilling import QUIET, pad
 from tests.tiny import tiny_classifier, tiny_classifier_rows, tiny_rows, tiny_solver, tiny_tokenizer
@@ -29,21 +28,6 @@ SOLVER_FILES = {
     "training_texts.safetensors",
     "use_hf_mwp.py",
 }
-
-
-@pytest.fixture
-def trainer_of(processor, tmp_path):
-    def make(**fields):
-        fields = ARGUMENTS | {"num_train_epochs": 1, "learning_rate": 1e-3, "save_strategy": "no"} | fields
-        return hf_mwp.SolverTrainer(
-            model=tiny_solver(processor),
-            args=SolverTrainingConfig(str(tmp_path / "run"), **fields),
-            train_dataset=tiny_rows(),
-            eval_dataset=tiny_rows(12, seed=1),
-            processing_class=processor,
-        )
-
-    return make
 
 
 @pytest.fixture
@@ -83,8 +67,10 @@ def assert_not_uploaded(files, *texts):
                 assert str(text) not in data.decode(), name
 
 
-def test_a_solver_is_uploaded_as_published_folders_are(hub, trainer_of, tmp_path):
-    trainer = trainer_of(eval_strategy="epoch", save_strategy="epoch", load_best_model_at_end=True)
+def test_a_solver_is_uploaded_as_published_folders_are(hub, fine_tuning_trainer, tmp_path):
+    trainer = fine_tuning_trainer(
+        eval_strategy="epoch", save_strategy="epoch", load_best_model_at_end=True, learning_rate=1e-3
+    )
     trainer.train()
     # What a run leaves beside the model.
     (tmp_path / "run" / "run.log").write_text(str(tmp_path))
@@ -106,8 +92,8 @@ def test_a_solver_is_uploaded_as_published_folders_are(hub, trainer_of, tmp_path
     assert len(files["model.safetensors"]) < 0.6 * (tmp_path / "run" / "model.safetensors").stat().st_size
 
 
-def test_weights_that_were_not_evaluated_have_no_figures(hub, trainer_of, tmp_path):
-    trainer = trainer_of(max_steps=1, hub_model_id="user/student", hub_private_repo=False, push_to_hub=True)
+def test_weights_that_were_not_evaluated_have_no_figures(hub, fine_tuning_trainer, tmp_path):
+    trainer = fine_tuning_trainer(max_steps=1, hub_model_id="user/student", hub_private_repo=False, push_to_hub=True)
     assert not hub.repositories["user/student"].private
     trainer.train()
     assert trainer.push_to_hub(blocking=False).result().figures == 0
@@ -123,24 +109,24 @@ def test_weights_that_were_not_evaluated_have_no_figures(hub, trainer_of, tmp_pa
     assert json.loads(uploaded(hub, "user/student", "v2")["record.json"])["figures"]
 
 
-def test_models_that_cannot_be_published_are_refused_before_the_training(hub, trainer_of, monkeypatch):
+def test_models_that_cannot_be_published_are_refused_before_the_training(hub, fine_tuning_trainer, monkeypatch):
     with pytest.raises(ValueError, match="`hub_strategy='end'`.*'every_save'"):
-        trainer_of(push_to_hub=True, hub_strategy="every_save")
+        fine_tuning_trainer(push_to_hub=True, hub_strategy="every_save")
     # As run_config.yaml of earlier versions has it.
-    assert trainer_of(hub_strategy="every_save").hub_model_id is None
-    trainer_of(push_to_hub=True)
+    assert fine_tuning_trainer(hub_strategy="every_save").hub_model_id is None
+    fine_tuning_trainer(push_to_hub=True)
     hub.repositories["user/run"].commit("main", {"pytorch_model.bin": b"else"}, "other")
     with pytest.raises(UsageError, match="user/run exists"):
-        trainer_of(push_to_hub=True)
+        fine_tuning_trainer(push_to_hub=True)
     monkeypatch.delenv("HF_TOKEN")
     with pytest.raises(UsageError, match="needs a token"):
-        trainer_of(push_to_hub=True)
+        fine_tuning_trainer(push_to_hub=True)
     with pytest.raises(ValueError, match="`push_to_hub`.*hf-mwp publish"):
         hf_mwp.RecursiveDistillationConfig("out", push_to_hub=True)
 
 
-def test_a_later_strategy_does_not_upload_checkpoints(hub, trainer_of):
-    trainer = trainer_of(save_strategy="epoch")
+def test_a_later_strategy_does_not_upload_checkpoints(hub, fine_tuning_trainer):
+    trainer = fine_tuning_trainer(save_strategy="epoch")
     message = "`hub_strategy='end'`, got 'checkpoint'"
     with pytest.raises(ValueError, match=message):
         trainer.args.set_push_to_hub("user/run", strategy="checkpoint")
@@ -162,8 +148,9 @@ def test_a_later_strategy_does_not_upload_checkpoints(hub, trainer_of):
     assert hub.repositories["user/run"].files().keys() == names
 
 
-def test_the_token_is_in_no_file(hub, trainer_of, tmp_path):
-    trainer = trainer_of(save_strategy="epoch", push_to_hub=True, hub_token="hf_user", hub_model_id="user/run")
+def test_the_token_is_in_no_file(hub, fine_tuning_trainer, tmp_path):
+    fields = {"push_to_hub": True, "hub_token": "hf_user", "hub_model_id": "user/run"}
+    trainer = fine_tuning_trainer(save_strategy="epoch", **fields)
     trainer.train()
     trainer.save_model()
     assert len(list(tmp_path.rglob("training_args.bin"))) == 2
@@ -175,8 +162,8 @@ def test_the_token_is_in_no_file(hub, trainer_of, tmp_path):
     assert len({path.stat().st_mode for path in files}) == 1
 
 
-def test_the_card_has_arguments_of_example_scripts_of_transformers(hub, trainer_of, encoder):
-    trainer = trainer_of(max_steps=1)
+def test_the_card_has_arguments_of_example_scripts_of_transformers(hub, fine_tuning_trainer, encoder):
+    trainer = fine_tuning_trainer(max_steps=1)
     trainer.train()
     trainer.evaluate()
     trainer.push_to_hub(
@@ -236,8 +223,8 @@ def test_a_translator_is_uploaded_with_its_generation_config(hub, tmp_path):
     assert {"model.safetensors", "generation_config.json"} <= uploaded(hub, "user/translator").keys()
 
 
-def test_evaluations_of_other_rows_are_no_figures(hub, trainer_of):
-    trainer = trainer_of(max_steps=1, eval_strategy="epoch")
+def test_evaluations_of_other_rows_are_no_figures(hub, fine_tuning_trainer):
+    trainer = fine_tuning_trainer(max_steps=1, eval_strategy="epoch")
     trainer.train()
     trainer.evaluate(tiny_rows(6, seed=2))
     (figures,) = evaluated_figures(trainer)
@@ -249,8 +236,9 @@ def test_evaluations_of_other_rows_are_no_figures(hub, trainer_of):
     assert evaluated_figures(trainer) == []
 
 
-def test_evaluations_before_the_weights_are_mixed_are_no_figures(processor, trainer_of):
-    trainer = trainer_of(max_steps=1, save_strategy="epoch", eval_strategy="epoch", load_best_model_at_end=True)
+def test_evaluations_before_the_weights_are_mixed_are_no_figures(processor, fine_tuning_trainer):
+    fields = {"save_strategy": "epoch", "eval_strategy": "epoch", "load_best_model_at_end": True}
+    trainer = fine_tuning_trainer(max_steps=1, **fields)
     trainer.add_callback(ParameterMixingCallback(tiny_solver(processor), pretrained_weight=0.5))
     trainer.train()
     assert evaluated_figures(trainer) == []
@@ -270,9 +258,9 @@ def test_a_pruned_model_has_the_card_of_the_saved_one(hub, classifier_trainer, t
     assert f"{saved.num_parameters():,} parameters" in text
 
 
-def test_a_model_with_adapters_has_the_card_of_the_merged_one(hub, trainer_of, tmp_path):
+def test_a_model_with_adapters_has_the_card_of_the_merged_one(hub, fine_tuning_trainer, tmp_path):
     pytest.importorskip("peft")
-    trainer = trainer_of(max_steps=1)
+    trainer = fine_tuning_trainer(max_steps=1)
     num_parameters = trainer.model.num_parameters()
     hf_mwp.add_lora(trainer.model, rank=2)
     trainer.train()

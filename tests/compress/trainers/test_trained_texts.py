@@ -5,7 +5,7 @@ from datasets import Dataset, IterableDataset
 
 from hf_mwp.compress.trainers import ParameterMixingCallback
 from hf_mwp.solver.data import TrainingTexts
-from hf_mwp.solver.training import PreTrainingConfig, PreTrainingTrainer, SolverTrainer, SolverTrainingConfig
+from hf_mwp.solver.training import PreTrainingConfig, PreTrainingTrainer
 from hf_mwp.utils.provenance import inherit_training_texts, training_texts_of
 from tests.compress.trainers.distilling import QUIET
 from tests.pretraining import text_processor, tiny_pairs, tiny_student
@@ -17,19 +17,18 @@ def is_trained_on(texts, text):
 
 
 @pytest.mark.parametrize("make_rows", [tiny_rows, tiny_dataset])
-def test_a_solver_records_its_texts_and_those_of_its_encoder(processor, tmp_path, make_rows):
+def test_a_solver_records_its_texts_and_those_of_its_encoder(processor, fine_tuning_trainer, tmp_path, make_rows):
     model = tiny_solver(processor)
     pretrained = tiny_solver(processor)
     pretrained.training_texts = TrainingTexts.from_texts(["求面积"], ["corpus.txt"])
     inherit_training_texts(model, pretrained)
-    config = SolverTrainingConfig(str(tmp_path), max_steps=2, save_steps=1, **QUIET)
-    trainer = SolverTrainer(model=model, args=config, train_dataset=make_rows(12), processing_class=processor)
+    trainer = fine_tuning_trainer(model, make_rows(12), max_steps=2, save_strategy="steps", save_steps=1)
     trainer.save_model(tmp_path / "before")
     assert TrainingTexts.load(tmp_path / "before") is None
     trainer.train()
     assert all(is_trained_on(training_texts_of(model), row["text"]) for row in tiny_rows(12))
     trainer.save_model()
-    for folder in (tmp_path, tmp_path / "checkpoint-1"):
+    for folder in (tmp_path / "run", tmp_path / "run" / "checkpoint-1"):
         texts = TrainingTexts.load(folder)
         assert texts.sources == ("corpus.txt", "tiny")
         assert texts.complete
