@@ -6,7 +6,6 @@ from transformers.modeling_outputs import BaseModelOutput
 
 from hf_mwp.compress.distillation import FeatureProjections
 from tests.tiny import tiny_classifier
-from tests.tiny_seq2seq import tiny_seq2seq
 
 
 INPUTS = {"input_ids": torch.tensor([[5, 6, 7]]), "output_hidden_states": True}
@@ -66,11 +65,3 @@ def test_one_map_for_all_features():
     assert len(FeatureProjections({"a": ("hidden_1", 16, 16)}, shared=True)) == 1
     with pytest.raises(ValueError, match="same widths"):
         FeatureProjections({"a": ("hidden_1", 16, 24), "b": ("hidden_2", 8, 24)}, shared=True)
-
-
-def test_decoder_states_have_maps_of_their_own():
-    projections = FeatureProjections({"a": ("hidden_1", 16, 24), "b": ("decoder_hidden_1", 16, 24)})
-    output = tiny_seq2seq()(**INPUTS, labels=torch.tensor([[7, 8]]))
-    projected = projections.project(output)
-    assert torch.equal(projected["a"], projections.module["a"](output.encoder_hidden_states[1]))
-    assert torch.equal(projected["b"], projections.module["b"](output.decoder_hidden_states[1]))

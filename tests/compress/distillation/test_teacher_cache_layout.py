@@ -48,12 +48,6 @@ def test_states_come_back_where_tokens_are():
     assert not restored_states[1, :2].any()
 
 
-def test_logits_of_rows_come_back():
-    output = SequenceClassifierOutput(logits=torch.tensor([[0.5, -1.25, 3.0], [1.0, 2.0, -4.0]]))
-    features = stored_and_restored(layout_of(output, "logits"), output, {"labels": torch.tensor([0, 2])})
-    assert torch.equal(features["logits"], output.logits)
-
-
 def test_logits_of_labelled_positions_come_back():
     labels = torch.tensor([[-100, 3, -100], [2, -100, 4]])
     output = MaskedLMOutput(logits=torch.arange(30.0).view(2, 3, 5))

@@ -70,13 +70,6 @@ def test_empty_datasets_are_named(fine_tuning_trainer, datasets, name):
         fine_tuning_trainer(**datasets)
 
 
-def test_empty_datasets_of_a_distillation_are_named(model_trainer):
-    with pytest.raises(ValueError, match="`train_dataset`.*empty"):
-        model_trainer(rows=[])
-    with pytest.raises(ValueError, match="`eval_dataset`.*empty"):
-        model_trainer(eval_rows=[])
-
-
 def test_another_config_is_named_with_the_right_one(processor, tmp_path):
     args = TrainingArguments(output_dir=str(tmp_path), report_to="none")
     with pytest.raises(TypeError, match=r"`args`.*`SolverTrainingConfig`.*`TrainingArguments`"):

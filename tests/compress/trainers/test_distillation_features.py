@@ -71,11 +71,6 @@ def test_layers_without_a_bottleneck_and_other_widths_are_projected(solver_train
     trainer.train()
 
 
-def test_a_decoder_mapping_for_an_encoder_is_refused(model_trainer):
-    with pytest.raises(ValueError, match="BertForSequenceClassification.*decoder"):
-        model_trainer(decoder_layer_mapping="1:1")
-
-
 @pytest.mark.filterwarnings("ignore:`gradient_checkpointing:FutureWarning")
 @pytest.mark.parametrize(
     "fields",

@@ -9,8 +9,6 @@ from torch import nn
 from transformers import (
     BatchEncoding,
     BertModel,
-    DistilBertConfig,
-    DistilBertForSequenceClassification,
     ViTConfig,
     ViTForImageClassification,
     ViTImageProcessorPil,
@@ -21,6 +19,7 @@ from hf_mwp.compress.losses import CKALoss, HiddenMSELoss
 from hf_mwp.compress.trainers import DistillationTrainer
 from hf_mwp.runtime.output_vocabulary import OutputVocabulary
 from hf_mwp.solver.batches.mwp_processor import MwpProcessor
+from tests.compress.pruning.encoders import tiny_encoder
 from tests.compress.trainers.distilling import (
     assert_same_training,
     bart,
@@ -117,15 +116,13 @@ def test_inputs_that_the_student_does_not_read_reach_the_teacher(model_trainer, 
     rows = tiny_classifier_rows(8)
     for row in rows:
         row["token_type_ids"] = [0] + [1] * (len(row["input_ids"]) - 1)
-    sizes = {"vocab_size": 40, "dim": 16, "hidden_dim": 24, "n_layers": 2, "n_heads": 2, "num_labels": 3}
     dropouts = {"dropout": 0.0, "attention_dropout": 0.0, "seq_classif_dropout": 0.0}
-    torch.manual_seed(0)
-    student = DistilBertForSequenceClassification(DistilBertConfig(**sizes, **dropouts))
+    student = tiny_encoder("distilbert", "ForSequenceClassification", **dropouts)
     student_inputs = []
     student.register_forward_pre_hook(lambda module, args, kwargs: student_inputs.extend(kwargs), with_kwargs=True)
-    teacher = tiny_classifier(1, initializer_range=0.5)
+    teacher = tiny_classifier(1, initializer_range=0.5, num_hidden_layers=3)
     with torch.no_grad():
-        expected = divergence(teacher.eval()(**pad_types(rows)).logits, student.eval()(**pad(rows)).logits)
+        expected = divergence(teacher.eval()(**pad_types(rows)).logits, student(**pad(rows)).logits)
     fields = {"torch_compile": compiled, "cache_teacher_outputs": cached}
     trainer = model_trainer(student, teacher, rows, rows, temperature=1.0, max_steps=1, **fields)
     trainer.data_collator = pad_types
