@@ -15,7 +15,6 @@ from transformers import (
 from hf_mwp.compress.distillation.objectives import DKD, HardLabels, HiddenStates, SoftLabels, TeacherValues
 from hf_mwp.compress.losses import CKALoss, product_loss
 from hf_mwp.compress.trainers import DistillationConfig, DistillationTrainer
-from tests.compress.models.test_model_kind import WRAPPERS
 from tests.compress.trainers.distilling import ONE_STEP, first_losses, gpt2, pad
 from tests.tiny import tiny_classifier, tiny_classifier_rows, tiny_processor, tiny_rows, tiny_solver
 
@@ -39,42 +38,59 @@ def trainer_of(tmp_path):
     return make
 
 
+class Wrapper(nn.Module):
+    """A user's module around a model."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, **inputs):
+        return self.model(**inputs)
+
+
+def with_adapters(model):
+    peft = pytest.importorskip("peft")
+    return peft.get_peft_model(model, peft.LoraConfig(r=2, target_modules=["c_attn"]))
+
+
 @pytest.mark.filterwarnings(*PEFT_WARNINGS)
-@pytest.mark.parametrize("wrapper", ["none", "peft", "compile", "own", "own of peft"])
+@pytest.mark.parametrize("wrap", [nn.Module.train, with_adapters, torch.compile, Wrapper])
 @torch.compiler.set_stance("force_eager")
-def test_wrapped_causal_language_models_are_refused(trainer_of, wrapper):
+def test_wrapped_causal_language_models_are_refused(trainer_of, wrap):
     rows = tiny_classifier_rows(4)
     for row in rows:
         row["labels"] = row["input_ids"]
-    student = WRAPPERS[wrapper](gpt2(16, 0))
+    student = wrap(gpt2(16, 0))
     for objective in (DKD(), SoftLabels(), HardLabels()):
         with pytest.raises(ValueError, match="`GPT2LMHeadModel`.*TRL"):
             trainer_of(student, gpt2(16, 1), [objective], rows, pad)
 
 
-@pytest.mark.parametrize("wrapper", ["own", "compile"])
+@pytest.mark.parametrize("wrap", [Wrapper, torch.compile])
 @torch.compiler.set_stance("force_eager")
-def test_a_wrapped_classifier_learns_as_without_its_wrapper(trainer_of, wrapper):
-    losses = []
-    for wrap in (WRAPPERS["none"], WRAPPERS[wrapper]):
-        models = (wrap(tiny_classifier()), wrap(tiny_classifier(1, hidden_size=24)))
+def test_a_wrapped_classifier_learns_as_without_its_wrapper(trainer_of, wrap):
+    def losses_of_models(student, teacher):
         objectives = [SoftLabels(), HardLabels(), HiddenStates()]
-        losses.append(first_losses(trainer_of(*models, objectives, tiny_classifier_rows(8), pad)))
-    assert losses[0] == pytest.approx(losses[1], rel=1e-6)
+        return first_losses(trainer_of(student, teacher, objectives, tiny_classifier_rows(8), pad))
+
+    expected = losses_of_models(tiny_classifier(), tiny_classifier(1, hidden_size=24))
+    losses = losses_of_models(wrap(tiny_classifier()), wrap(tiny_classifier(1, hidden_size=24)))
+    assert losses == pytest.approx(expected, rel=1e-6)
 
 
-@pytest.mark.parametrize("wrapper", ["own", "compile"])
+@pytest.mark.parametrize("wrap", [Wrapper, torch.compile])
 @torch.compiler.set_stance("force_eager")
-def test_a_wrapped_solver_is_evaluated_as_without_its_wrapper(tmp_path, wrapper):
+def test_a_wrapped_solver_is_evaluated_as_without_its_wrapper(tmp_path, wrap):
     processor = tiny_processor()
     args = DistillationConfig(str(tmp_path), **ONE_STEP)
     keywords = {"processing_class": processor, "train_dataset": tiny_rows(8), "eval_dataset": tiny_rows(4)}
-    metrics = []
-    for wrap in (WRAPPERS["none"], WRAPPERS[wrapper]):
-        models = (wrap(tiny_solver(processor)), wrap(tiny_solver(processor, seed=1)))
-        metrics.append(DistillationTrainer(*models, args, **keywords).evaluate())
+    student = tiny_solver(processor)
+    teacher = tiny_solver(processor, seed=1)
+    expected = DistillationTrainer(student, teacher, args, **keywords).evaluate()
+    metrics = DistillationTrainer(wrap(student), wrap(teacher), args, **keywords).evaluate()
     for name in ("eval_loss", "eval_answer_accuracy"):
-        assert metrics[1][name] == pytest.approx(metrics[0][name])
+        assert metrics[name] == pytest.approx(expected[name])
 
 
 def segformer(width, seed, num_labels=3):

@@ -8,6 +8,7 @@ from transformers import AutoModelForSequenceClassification, TrainerCallback
 from hf_mwp import MwpSolver, StarkTrainer
 from hf_mwp.compress.metrics.efficiency import count_parameters
 from hf_mwp.compress.models import MwpStudentForSequenceClassification
+from hf_mwp.compress.models.architecture import layer_parts
 from hf_mwp.compress.models.fingerprints import hash_model
 from hf_mwp.compress.pruning import (
     KnowledgeableScores,
@@ -19,6 +20,7 @@ from hf_mwp.compress.pruning import (
     zero_weights,
 )
 from hf_mwp.compress.pruning.gates import HeadGates
+from hf_mwp.compress.pruning.unstructured import WeightSparsifier
 from hf_mwp.compress.trainers import DistillationTrainer
 from hf_mwp.solver.models.cut_student import cut_student
 from hf_mwp.utils.usage_error import UsageError
@@ -202,6 +204,19 @@ def test_single_weights_are_removed_instead_of_heads_and_neurons(stark, tmp_path
     assert 0 < (query == 0).sum() < query.numel()
     assert student.folder.name.startswith("sparse-")
     assert student.folder != stark.students[1].folder
+
+
+def test_random_scores_remove_single_weights():
+    teacher, _ = teacher_and_student()
+    sparsifier = WeightSparsifier()
+    sparse = sparsifier.sparse(teacher, sparsifier.random(teacher, 0), 0.25)
+    num_weights = 0
+    num_zeros = 0
+    for layer in layer_parts(sparse):
+        for linear in (layer.query, layer.key, layer.value, layer.attention_output):
+            num_weights += linear.weight.numel()
+            num_zeros += int((linear.weight == 0).sum())
+    assert num_zeros == round(num_weights / 4)
 
 
 def regression_models():
