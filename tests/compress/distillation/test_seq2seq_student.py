@@ -26,7 +26,7 @@ def test_all_layers_at_the_same_width_are_the_teacher(architecture):
     assert not any(parameter.data_ptr() in addresses for parameter in student.parameters())
 
 
-@pytest.mark.parametrize("architecture", KINDS)
+@pytest.mark.parametrize("architecture", ["bart", "t5"])
 @pytest.mark.parametrize(("layers", "copied_layers"), [(2, (1, 3)), ([0, 2], (0, 2))])
 def test_some_layers_are_copied(architecture, layers, copied_layers):
     teacher = tiny_teacher(architecture)

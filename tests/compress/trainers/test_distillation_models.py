@@ -205,8 +205,7 @@ def image_classifier(seed):
     return ViTForImageClassification(ViTConfig(**sizes, image_size=8, patch_size=4, num_labels=3))
 
 
-@pytest.mark.parametrize("cached", [False, True])
-@pytest.mark.parametrize("processing", [None, ViTImageProcessorPil()])
+@pytest.mark.parametrize(("processing", "cached"), [(None, False), (ViTImageProcessorPil(), False), (None, True)])
 def test_images_are_not_grouped_by_length(distillation_config, processing, cached):
     images = Images()
     args = distillation_config(cache_teacher_outputs=cached, train_sampling_strategy="group_by_length")

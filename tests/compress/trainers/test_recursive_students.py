@@ -131,7 +131,7 @@ class Kill(TrainerCallback):
 
 @pytest.mark.parametrize("only_model", [False, True])
 def test_an_interrupted_chain_continues_to_the_same_weights(generations, only_model, tmp_path):
-    fields = {"save_strategy": "steps", "save_steps": 1, "save_only_model": only_model}
+    fields = {"save_strategy": "steps", "save_steps": 2, "save_only_model": only_model}
     numbers = []
 
     def kill_second(trainer, number):

@@ -12,7 +12,7 @@ from hf_mwp.compress.trainers import Seq2SeqFineTuningConfig, Seq2SeqFineTuningT
 from hf_mwp.compress.trainers.checkpoint_weights import ignoring_unsaved_weights
 from tests.compress.trainers.distilling import QUIET, training_logs
 from tests.tiny import tiny_tokenizer
-from tests.tiny_seq2seq import KINDS, tiny_pairs, tiny_seq2seq
+from tests.tiny_seq2seq import tiny_pairs, tiny_seq2seq
 
 
 FIELDS = QUIET | {
@@ -42,7 +42,7 @@ def trained(folder, architecture="bart", keywords=None, **fields):
     return trainer
 
 
-@pytest.mark.parametrize("architecture", KINDS)
+@pytest.mark.parametrize("architecture", ["bart", "t5"])
 def test_accumulated_batches_equal_one_batch(tmp_path, architecture):
     one_batch = trained(tmp_path, architecture, max_steps=2)
     fields = {"per_device_train_batch_size": 2, "gradient_accumulation_steps": 4, "max_steps": 2}

@@ -40,14 +40,15 @@ def test_classifiers_learn_from_the_mean(model_trainer, cached):
 
 
 def test_a_cache_is_of_all_teachers(solver_trainer, processor):
-    first, second, third = (tiny_solver(processor, seed=seed) for seed in (1, 2, 3))
+    first = tiny_solver(processor, seed=1)
+    second = tiny_solver(processor, seed=2)
     folders = []
-    for teachers in (first, [first, second], [first, third], [second, first], [first, second]):
+    for teachers in (first, [first, second], [second, first], [first, second]):
         keywords = {"train_dataset": distinct_rows(8)}
         trainer = solver_trainer(teacher=teachers, keywords=keywords, cache_teacher_outputs=True, **PREDICTIONS)
         trainer.get_train_dataloader()
         folders.append(trainer.teacher_source.cache.folder)
-    assert len(set(folders)) == 4
+    assert len(set(folders)) == 3
     assert folders[1] == folders[-1]
 
 
