@@ -54,6 +54,7 @@ def with_adapters(model):
     return peft.get_peft_model(model, peft.LoraConfig(r=2, target_modules=["c_attn"]))
 
 
+# The first one returns the model itself.
 @pytest.mark.filterwarnings(*PEFT_WARNINGS)
 @pytest.mark.parametrize("wrap", [nn.Module.train, with_adapters, torch.compile, Wrapper])
 @torch.compiler.set_stance("force_eager")
