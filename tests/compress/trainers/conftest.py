@@ -5,7 +5,7 @@ import pytest
 from hf_mwp.compress.trainers import DistillationConfig, DistillationTrainer
 from hf_mwp.solver.training import SolverDistillationConfig, SolverTrainer, SolverTrainingConfig
 from tests.compress.trainers.distilling import QUIET, pad
-from tests.tiny import tiny_classifier, tiny_classifier_rows, tiny_processor, tiny_rows, tiny_solver
+from tests.tiny import tiny_classifier, tiny_classifier_rows, tiny_dataset, tiny_processor, tiny_solver
 
 
 DEFAULTS = {
@@ -21,6 +21,15 @@ def processor():
     return tiny_processor()
 
 
+@pytest.fixture(scope="session")
+def solver_rows(processor):
+    """Encoded training and evaluation rows of solvers."""
+    return {
+        "train_dataset": processor.prepare_dataset(tiny_dataset()),
+        "eval_dataset": processor.prepare_dataset(tiny_dataset(12, seed=1)),
+    }
+
+
 @pytest.fixture
 def distillation_config(tmp_path):
     def make(**fields):
@@ -31,11 +40,11 @@ def distillation_config(tmp_path):
 
 
 @pytest.fixture
-def solver_trainer(processor, distillation_config):
+def solver_trainer(processor, solver_rows, distillation_config):
     """Makes a trainer of a narrow student with a teacher twice as deep."""
 
     def make(student=None, teacher=None, keywords=None, **fields):
-        keywords = {"processing_class": processor, "train_dataset": tiny_rows()} | (keywords or {})
+        keywords = {"processing_class": processor, **solver_rows} | (keywords or {})
         if student is None:
             student = tiny_solver(processor)
         if teacher is None:
@@ -44,7 +53,6 @@ def solver_trainer(processor, distillation_config):
             student,
             teacher,
             distillation_config(**fields),
-            eval_dataset=tiny_rows(12, seed=1),
             **keywords,
         )
 
@@ -74,15 +82,15 @@ def model_trainer(distillation_config):
 
 
 @pytest.fixture
-def fine_tuning_trainer(processor, tmp_path):
+def fine_tuning_trainer(processor, solver_rows, tmp_path):
     """Makes a trainer of a solver without a teacher."""
 
     def make(model=None, rows=None, eval_rows=None, folder="run", **fields):
         return SolverTrainer(
             tiny_solver(processor) if model is None else model,
             SolverTrainingConfig(str(tmp_path / folder), **(QUIET | DEFAULTS | fields)),
-            train_dataset=tiny_rows() if rows is None else rows,
-            eval_dataset=tiny_rows(12, seed=1) if eval_rows is None else eval_rows,
+            train_dataset=solver_rows["train_dataset"] if rows is None else rows,
+            eval_dataset=solver_rows["eval_dataset"] if eval_rows is None else eval_rows,
             processing_class=processor,
         )
 
