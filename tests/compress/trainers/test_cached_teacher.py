@@ -6,6 +6,7 @@ from collections import namedtuple
 
 import pytest
 import torch
+from datasets import Dataset
 from transformers import DataCollatorForLanguageModeling, TrainerCallback
 
 from hf_mwp.compress.distillation import CacheError
@@ -20,12 +21,17 @@ from tests.compress.trainers.distilling import (
 from tests.tiny import tiny_classifier_rows, tiny_masked_lm, tiny_solver, tiny_tokenizer
 
 
+@pytest.fixture(scope="module")
+def encoded_distinct_rows(processor):
+    return processor.prepare_dataset(Dataset.from_list(distinct_rows()))
+
+
 @pytest.fixture
-def cached_trainer(solver_trainer):
+def cached_trainer(solver_trainer, encoded_distinct_rows):
     """Makes a trainer of solvers with a cache, whose rows differ from each other."""
 
     def make(rows=None, callbacks=(), **fields):
-        keywords = {"train_dataset": distinct_rows() if rows is None else rows, "callbacks": list(callbacks)}
+        keywords = {"train_dataset": encoded_distinct_rows if rows is None else rows, "callbacks": list(callbacks)}
         return solver_trainer(keywords=keywords, **({"cache_teacher_outputs": True} | fields))
 
     return make
