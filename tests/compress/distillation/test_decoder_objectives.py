@@ -17,126 +17,83 @@ from hf_mwp.compress.distillation.objectives import (
     EmbeddingOutputs,
     HiddenStates,
 )
-from hf_mwp.compress.distillation.objectives.objective import TeacherRequest
-from hf_mwp.compress.distillation.teacher_cache import OutputLayout
 from hf_mwp.compress.losses import CKALoss, HiddenMSELoss
 from hf_mwp.compress.models.cut_model import NoHeads
 from hf_mwp.compress.pruning import prune_heads
+from tests.compress.trainers.distilling import eager, pad, set_up
 from tests.tiny import tiny_classifier, tiny_tokenizer
-from tests.tiny_seq2seq import KINDS, tiny_pairs, tiny_seq2seq
+from tests.tiny_seq2seq import tiny_pairs, tiny_seq2seq
 
 
 OPTIONS = {"output_hidden_states": True, "output_attentions": True}
 TABLE = {
-    "hidden": lambda **kwargs: HiddenStates(CKALoss(), **kwargs),
+    "hidden": partial(HiddenStates, CKALoss()),
     "embedding": EmbeddingOutputs,
     "flow": FSP,
     "context": ContextRelations,
     "attention": AttentionMaps,
-    "cross": lambda stack, **kwargs: AttentionMaps(stack="cross", **kwargs),
+    "cross": lambda stack: AttentionMaps(stack="cross"),
     "relations": AttentionRelations,
 }
 
 
-def batch(count=3):
-    rows = tiny_pairs(count)
-    size = {name: max(len(row[name]) for row in rows) for name in rows[0]}
-    padding = {"input_ids": 0, "attention_mask": 0, "labels": -100}
-    return {
-        name: torch.tensor([row[name] + [padding[name]] * (size[name] - len(row[name])) for row in rows])
-        for name in rows[0]
-    }
+@pytest.fixture
+def inputs():
+    return pad(tiny_pairs(3))
 
 
-def features(model, inputs, reads=()):
-    model.set_attn_implementation("eager")
-    found = read_features(model, inputs, OPTIONS, reads)
-    found.model = model
-    return found
-
-
-def planned(make, student, teacher, inputs):
-    objective = make(stack="decoder")
+def losses_of_models(objective, student, teacher, inputs):
+    student_features = read_features(student, inputs, OPTIONS, objective.student_reads)
     with torch.no_grad():
-        objective.setup(features(student, inputs), features(teacher, inputs), inputs)
-    return objective
+        teacher_features = read_features(teacher, inputs, OPTIONS, objective.teacher_reads)
+    return objective.losses(student_features, teacher_features, inputs)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("architecture", ["bart", "t5"])
 @pytest.mark.parametrize("name", TABLE)
-def test_each_objective_reads_the_decoder_alone(kind, name):
-    inputs = batch()
-    student = tiny_seq2seq(kind)
-    teacher = tiny_seq2seq(kind, 16, 2, 4, seed=1)
-    objective = planned(TABLE[name], student, teacher, inputs)
-    assert all(
-        read.startswith(("decoder_", "cross_")) for read in (*objective.student_reads, *objective.teacher_reads)
-    )
-    ours = features(student, inputs, objective.student_reads)
-    with torch.no_grad():
-        theirs = features(teacher, inputs, objective.teacher_reads)
-    losses = objective.losses(ours, theirs, inputs)
+def test_each_objective_reads_the_decoder_alone(architecture, name, inputs):
+    student = eager(tiny_seq2seq(architecture))
+    teacher = eager(tiny_seq2seq(architecture, 16, 2, 4, seed=1))
+    objective = TABLE[name](stack="decoder")
+    set_up(objective, student, teacher, inputs)
+    for feature in (*objective.student_reads, *objective.teacher_reads):
+        assert feature.startswith(("decoder_", "cross_"))
+    losses = losses_of_models(objective, student, teacher, inputs)
     assert all(value > 0 for value in losses.values())
     sum(losses.values()).backward()
     assert student.get_decoder().get_input_embeddings().weight.grad.abs().sum() > 0
-    # What stands where no label is does not matter.
-    longer = {**inputs, "labels": functional.pad(inputs["labels"], (0, 2), value=-100)}
-    ours = features(student, longer, objective.student_reads)
-    with torch.no_grad():
-        theirs = features(teacher, longer, objective.teacher_reads)
-    again = objective.losses(ours, theirs, longer)
+    # Positions without a label do not matter.
+    padded = {**inputs, "labels": functional.pad(inputs["labels"], (0, 2), value=-100)}
+    padded_losses = losses_of_models(objective, student, teacher, padded)
     for part, value in losses.items():
-        assert again[part].item() == pytest.approx(value.item(), rel=1e-4), part
+        assert padded_losses[part].item() == pytest.approx(value.item(), rel=1e-4), part
 
 
-def test_states_of_the_decoder_and_their_mask():
-    inputs = batch()
-    losses = {}
-    student = tiny_seq2seq()
-    teacher = tiny_seq2seq(seed=1)
-    ours = features(student, inputs)
-    theirs = features(teacher, inputs)
-    valid = inputs["labels"] != -100
-    masks = {"labels": valid, "shifted": functional.pad(valid[:, :-1], (1, 0))}
-    for kind, mask in masks.items():
-        objective = HiddenStates(stack="decoder", decoder_mask=kind, name="d")
-        objective.setup(ours, theirs, inputs)
-        losses = objective.losses(ours, theirs, inputs)
-        for layer in (1, 2):
-            pair = (each.output.decoder_hidden_states[layer] for each in (ours, theirs))
-            assert losses[f"d_{layer}"] == HiddenMSELoss()(*pair, mask)
-        assert objective.num_items(inputs)["d_1"] == mask.sum()
-        assert objective.cacheable == (kind == "labels")
+@pytest.mark.parametrize("decoder_mask", ["labels", "shifted"])
+def test_states_of_the_decoder_are_compared_at_their_mask(decoder_mask, inputs):
+    mask = inputs["labels"] != -100
+    if decoder_mask == "shifted":
+        mask = functional.pad(mask[:, :-1], (1, 0))
+    objective = HiddenStates(stack="decoder", decoder_mask=decoder_mask, name="d")
+    student, teacher = set_up(objective, tiny_seq2seq(), tiny_seq2seq(seed=1), inputs)
+    losses = objective.losses(student, teacher, inputs)
+    for layer in (1, 2):
+        student_states = student[f"decoder_hidden_{layer}"]
+        teacher_states = teacher[f"decoder_hidden_{layer}"]
+        assert losses[f"d_{layer}"] == HiddenMSELoss()(student_states, teacher_states, mask)
+    assert objective.num_items(inputs)["d_1"] == mask.sum()
+    assert objective.cacheable == (decoder_mask == "labels")
 
 
-@torch.no_grad()
-@pytest.mark.parametrize("kind", ["bart", "t5"])
-def test_a_cached_row_is_the_decoders_own(kind):
-    model = tiny_seq2seq(kind)
-    inputs = batch()
-    objective = AttentionRelations(stack="decoder")
-    objective.setup(features(model, inputs), features(tiny_seq2seq(kind, seed=1), inputs), inputs)
-    found = features(model, inputs, objective.teacher_reads)
-    request = TeacherRequest.of([objective])
-    layout = OutputLayout.of(found, request)
-    restored = layout.restore(layout.assemble(layout.pack(found, inputs), inputs), torch.float32)
-    valid = inputs["labels"] != -100
-    for name in objective.teacher_reads:
-        torch.testing.assert_close(restored[name][valid], found[name][valid], rtol=1e-3, atol=1e-3)
-
-
-def test_pruned_heads_of_a_decoder_take_no_part():
-    inputs = batch()
-    student = tiny_seq2seq()
-    teacher = tiny_seq2seq()
+@pytest.mark.parametrize("objective", [AttentionMaps(stack="decoder"), AttentionRelations(stack="decoder", heads=1)])
+def test_pruned_heads_of_a_decoder_are_not_compared(objective, inputs):
+    student = eager(tiny_seq2seq())
+    teacher = eager(tiny_seq2seq())
     prune_heads(student, {2: [0]})  # the decoder's first layer, after two of the encoder
     assert not any(isinstance(module, NoHeads) for module in student.modules())
-    for make in (AttentionMaps, partial(AttentionRelations, heads=1)):
-        objective = planned(make, student, teacher, inputs)
-        ours = features(student, inputs, objective.student_reads)
-        theirs = features(teacher, inputs, objective.teacher_reads)
-        first, _ = objective.losses(ours, theirs, inputs).values()
-        assert first.item() == pytest.approx(0, abs=1e-6)
+    set_up(objective, student, teacher, inputs)
+    first, _ = losses_of_models(objective, student, teacher, inputs).values()
+    assert first.item() == pytest.approx(0, abs=1e-6)
     assert len(attention_inputs(student, "decoder")) == 2
 
 
@@ -146,25 +103,22 @@ def led():
     return LEDForConditionalGeneration(LEDConfig(**sizes, **heads, encoder_ffn_dim=24, decoder_ffn_dim=24)).eval()
 
 
-@pytest.mark.parametrize("make", [AttentionMaps, AttentionRelations])
-def test_attention_within_windows_is_refused(make):
-    model = led()
-    inputs = batch()
-    output = Features(tiny_seq2seq()(**inputs, **OPTIONS), model=model)
+@pytest.mark.parametrize("make_objective", [AttentionMaps, AttentionRelations])
+def test_attention_within_windows_is_refused(make_objective, inputs):
+    features = Features(eager(tiny_seq2seq())(**inputs, **OPTIONS), model=led())
     with pytest.raises(ValueError, match="LEDForConditionalGeneration.*windows"):
-        make().setup(output, output, inputs)
+        make_objective().setup(features, features, inputs)
 
 
-def test_what_a_decoder_lacks_is_named():
-    inputs = batch()
-    model = tiny_classifier(vocab_size=len(tiny_tokenizer()))
-    encoder = features(model, {name: inputs[name] for name in ("input_ids", "attention_mask")})
+def test_a_decoder_that_cannot_be_compared_is_named(inputs):
+    classifier = tiny_classifier(vocab_size=len(tiny_tokenizer()))
+    encoder_inputs = {"input_ids": inputs["input_ids"]}
     with pytest.raises(ValueError, match="BertForSequenceClassification.*decoder"):
-        HiddenStates(stack="decoder").setup(encoder, encoder, inputs)
+        set_up(HiddenStates(stack="decoder"), classifier, classifier, encoder_inputs)
     with pytest.raises(ValueError, match="PKD.*decoder"):
         PKD(stack="decoder")
     with pytest.raises(ValueError, match="decoder_mask.*'right'"):
         HiddenStates(stack="decoder", decoder_mask="right")
-    found = features(tiny_seq2seq(), inputs)
+    features = Features(tiny_seq2seq()(**inputs, **OPTIONS), model=tiny_seq2seq())
     with pytest.raises(ValueError, match="`labels`"):
-        HiddenStates(stack="decoder").setup(found, found, {"input_ids": inputs["input_ids"]})
+        HiddenStates(stack="decoder").setup(features, features, encoder_inputs)

@@ -1,47 +1,47 @@
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hf_mwp.compress.distillation import map_layers
 
 
-def test_the_papers_mapping():
-    assert map_layers("uniform", 3, 12) == [(1, 4), (2, 8), (3, 12)]
+PAIRS = [(1, 4), (2, 6), (3, 12)]
 
 
-def test_layers_that_do_not_divide_are_rounded_up():
-    assert map_layers("uniform", 2, 3) == [(1, 2), (2, 3)]
-    # As the authors of CKA map BERT to eight layers.
-    eight = [(1, 2), (2, 3), (3, 5), (4, 6), (5, 8), (6, 9), (7, 11), (8, 12)]
-    assert map_layers("uniform", 8, 12) == eight
+@pytest.mark.parametrize(
+    ("mapping", "student_layers", "teacher_layers", "expected"),
+    [
+        # The paper's mapping.
+        ("uniform", 3, 12, [(1, 4), (2, 8), (3, 12)]),
+        # Layers that do not divide are rounded up; the second as the authors of CKA map BERT to eight layers.
+        ("uniform", 2, 3, [(1, 2), (2, 3)]),
+        ("uniform", 8, 12, [(1, 2), (2, 3), (3, 5), (4, 6), (5, 8), (6, 9), (7, 11), (8, 12)]),
+        ("alternating", 3, 6, [(0, 0), (1, 2), (2, 4), (3, 6)]),
+        ("first", 3, 12, [(1, 1), (2, 2), (3, 3)]),
+        ("last", 3, 12, [(1, 10), (2, 11), (3, 12)]),
+        ([[1, 4], [2, 6], [3, 12]], 3, 12, PAIRS),
+        (((1, 4), (2, 6), (3, 12)), 3, 12, PAIRS),
+        ("1:4,2:6,3:12", 3, 12, PAIRS),
+        # Pairs may leave out layers and name the embeddings.
+        ("0:0,3:12", 3, 12, [(0, 0), (3, 12)]),
+    ],
+)
+def test_layers_are_mapped(mapping, student_layers, teacher_layers, expected):
+    assert map_layers(mapping, student_layers, teacher_layers) == expected
 
 
-def test_alternating_layers_have_the_embeddings_before_them():
-    assert map_layers("alternating", 3, 6) == [(0, 0), (1, 2), (2, 4), (3, 6)]
-
-
-def test_first_and_last():
-    assert map_layers("first", 3, 12) == [(1, 1), (2, 2), (3, 3)]
-    assert map_layers("last", 3, 12) == [(1, 10), (2, 11), (3, 12)]
-
-
-@pytest.mark.parametrize("pairs", [[[1, 4], [2, 6], [3, 12]], "1:4,2:6,3:12", ((1, 4), (2, 6), (3, 12))])
-def test_explicit_pairs(pairs):
-    assert map_layers(pairs, 3, 12) == [(1, 4), (2, 6), (3, 12)]
-
-
-def test_pairs_may_leave_out_layers_and_name_the_embeddings():
-    assert map_layers("0:0,3:12", 3, 12) == [(0, 0), (3, 12)]
-
-
+@settings(max_examples=40)
 @given(st.integers(1, 6), st.integers(0, 12), st.sampled_from(["uniform", "first", "last"]))
-def test_mappings_rise_and_stay_within_the_teacher(student, more, name):
-    pairs = map_layers(name, student, student + more)
-    assert [layer for layer, _ in pairs] == list(range(1, student + 1))
-    teacher = [layer for _, layer in pairs]
-    assert teacher == sorted(set(teacher)) and 1 <= teacher[0] and teacher[-1] <= student + more
+def test_mappings_rise_and_stay_within_the_teacher(num_student_layers, difference, name):
+    num_teacher_layers = num_student_layers + difference
+    pairs = map_layers(name, num_student_layers, num_teacher_layers)
+    assert [layer for layer, _ in pairs] == list(range(1, num_student_layers + 1))
+    teacher_layers = [layer for _, layer in pairs]
+    assert teacher_layers == sorted(set(teacher_layers))
+    assert 1 <= teacher_layers[0]
+    assert teacher_layers[-1] <= num_teacher_layers
     if name != "first":
-        assert teacher[-1] == student + more
+        assert teacher_layers[-1] == num_teacher_layers
 
 
 @pytest.mark.parametrize(

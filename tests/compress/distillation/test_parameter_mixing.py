@@ -5,10 +5,9 @@ import torch
 from torch import nn
 from transformers import BertModel
 
-import hf_mwp
 from hf_mwp.compress.distillation import average_parameters, mix_parameters
 from hf_mwp.compress.models import MwpStudentForMaskedLM, MwpStudentForPreTraining
-from hf_mwp.solver.models import MwpSolver
+from tests.compress.trainers.distilling import copy_of, same_weights, unchanged
 from tests.tiny import tiny_bert_config, tiny_classifier, tiny_masked_lm, tiny_processor, tiny_solver
 
 
@@ -17,7 +16,7 @@ def processor():
     return tiny_processor(indexed_numbers=True)
 
 
-def model(**weights):
+def module_of(**weights):
     """A module whose state is these tensors."""
     module = nn.Module()
     for name, value in weights.items():
@@ -25,54 +24,45 @@ def model(**weights):
     return module
 
 
+def assert_mixed(mixed, pretrained, distilled):
+    """Whether a module has 0.2 of the weights of one module and 0.8 of another's."""
+    pretrained_weights = pretrained.state_dict()
+    distilled_weights = distilled.state_dict()
+    for name, value in mixed.state_dict().items():
+        torch.testing.assert_close(value, 0.2 * pretrained_weights[name] + 0.8 * distilled_weights[name])
+
+
 def test_value_worked_out_by_hand():
-    pretrained = model(w=torch.tensor([1.0, -2.0]), steps=torch.tensor(3))
-    distilled = model(w=torch.tensor([2.0, 8.0]), steps=torch.tensor(7))
+    pretrained = module_of(w=torch.tensor([1.0, -2.0]), steps=torch.tensor(3))
+    distilled = module_of(w=torch.tensor([2.0, 8.0]), steps=torch.tensor(7))
     mixed = mix_parameters(pretrained, distilled)
     # 0.2 * 1 + 0.8 * 2 and 0.2 * -2 + 0.8 * 8
-    assert mixed.w.tolist() == pytest.approx([1.8, 6.0]) and mixed.steps.item() == 7
-    assert mix_parameters(distilled, pretrained).steps.item() == 7, "the larger count"
+    assert mixed.w.tolist() == pytest.approx([1.8, 6.0])
+    # Of counts, the larger one.
+    assert mixed.steps.item() == 7
+    assert mix_parameters(distilled, pretrained).steps.item() == 7
     assert distilled.w.tolist() == [2.0, 8.0]
-    assert mix_parameters(pretrained, distilled, 0.5, inplace=True).w.tolist() == [1.5, 3.0]
+    assert mix_parameters(pretrained, distilled, 0.5, inplace=True) is distilled
     assert distilled.w.tolist() == [1.5, 3.0]
 
 
-def test_the_ends_are_exact(processor):
+def test_weights_0_and_1_are_exact(processor):
     first = tiny_solver(processor)
     second = tiny_solver(processor, seed=1)
-    for pretrained_weight, expected in ((0.0, second), (1.0, first)):
-        mixed = mix_parameters(first, second, pretrained_weight).state_dict()
-        assert all(torch.equal(mixed[name], value) for name, value in expected.state_dict().items())
+    assert same_weights(mix_parameters(first, second, 0.0), second)
+    assert same_weights(mix_parameters(first, second, 1.0), first)
 
 
-def test_models_of_one_class_are_mixed_whole(processor):
-    first = tiny_solver(processor)
-    second = tiny_solver(processor, seed=1)
-    before = {name: value.clone() for name, value in second.state_dict().items()}
-    mixed = mix_parameters(first, second)
-    for name, value in mixed.state_dict().items():
-        torch.testing.assert_close(value, 0.2 * first.state_dict()[name] + 0.8 * before[name])
-        assert torch.equal(second.state_dict()[name], before[name])
-    assert mix_parameters(first, second, inplace=True) is second
-    assert all(torch.equal(mixed.state_dict()[name], value) for name, value in second.state_dict().items())
-
-
-@pytest.mark.parametrize("heads", [MwpStudentForPreTraining, MwpStudentForMaskedLM])
-def test_a_solvers_encoder_with_a_pretrained_one(processor, heads, tmp_path):
+@pytest.mark.parametrize("pretrained_class", [MwpStudentForPreTraining, MwpStudentForMaskedLM])
+def test_a_solvers_encoder_is_mixed_with_a_pretrained_one(processor, pretrained_class):
     solver = tiny_solver(processor)
-    assert solver.config.vocab_size == len(processor.tokenizer)
     config = copy.deepcopy(solver.encoder.config)
     config.num_pos_tags = 4
     torch.manual_seed(3)
-    heads(config).save_pretrained(tmp_path)
-    pretrained = heads.from_pretrained(tmp_path)
+    pretrained = pretrained_class(config)
     mixed = mix_parameters(pretrained, solver)
-    assert isinstance(mixed, MwpSolver)
-    before = pretrained.base_model.state_dict()
-    for name, value in solver.encoder.state_dict().items():
-        torch.testing.assert_close(mixed.encoder.state_dict()[name], 0.2 * before[name] + 0.8 * value)
-    for name, value in solver.decoder.state_dict().items():
-        assert torch.equal(mixed.decoder.state_dict()[name], value)
+    assert_mixed(mixed.encoder, pretrained.base_model, solver.encoder)
+    assert same_weights(mixed.decoder, solver.decoder)
 
 
 def test_poolers_and_heads_need_no_partner():
@@ -80,72 +70,55 @@ def test_poolers_and_heads_need_no_partner():
     bert = BertModel(tiny_bert_config())
     classifier = tiny_classifier()
     mixed = mix_parameters(bert, classifier)
-    torch.testing.assert_close(
-        mixed.bert.pooler.dense.weight, 0.2 * bert.pooler.dense.weight + 0.8 * classifier.bert.pooler.dense.weight
-    )
+    assert_mixed(mixed.bert, bert, classifier.bert)
     assert torch.equal(mixed.classifier.weight, classifier.classifier.weight)
-    lm = tiny_masked_lm()
-    words = 0.2 * bert.embeddings.word_embeddings.weight + 0.8 * lm.bert.embeddings.word_embeddings.weight
-    mixed = mix_parameters(bert, lm)
-    torch.testing.assert_close(mixed.bert.embeddings.word_embeddings.weight, words)
-    assert mixed.cls.predictions.decoder.weight is mixed.bert.embeddings.word_embeddings.weight
 
 
 def test_tied_weights_are_mixed_once():
     first = tiny_masked_lm()
     second = tiny_masked_lm(1)
-    words = 0.2 * first.bert.embeddings.word_embeddings.weight + 0.8 * second.bert.embeddings.word_embeddings.weight
+    before = copy.deepcopy(second)
     mix_parameters(first, second, inplace=True)
-    torch.testing.assert_close(second.bert.embeddings.word_embeddings.weight, words)
+    assert_mixed(second, first, before)
+    assert second.cls.predictions.decoder.weight is second.bert.embeddings.word_embeddings.weight
 
 
-def test_dtypes_are_the_distilled_models(processor):
+def test_mixed_models_have_the_dtype_of_the_distilled_one(processor):
     first = tiny_solver(processor)
     second = tiny_solver(processor, seed=1).to(torch.bfloat16)
     mixed = mix_parameters(first, second)
     assert mixed.dtype == torch.bfloat16
     for name, value in mixed.state_dict().items():
-        expected = 0.2 * first.state_dict()[name] + 0.8 * second.state_dict()[name].float()
-        assert torch.equal(
-            value, torch.lerp(second.state_dict()[name].float(), first.state_dict()[name], 0.2).bfloat16()
-        )
-        torch.testing.assert_close(value.float(), expected, rtol=1e-2, atol=1e-2)
+        distilled = second.state_dict()[name].float()
+        assert torch.equal(value, torch.lerp(distilled, first.state_dict()[name], 0.2).bfloat16())
 
 
-def test_what_differs_is_listed(processor):
+def test_differences_are_named_and_nothing_is_changed(processor):
     plain = tiny_solver(tiny_processor())
-    grown = tiny_solver(processor)
+    solver = tiny_solver(processor)
+    before = copy_of(solver)
     with pytest.raises(ValueError, match=r"word_embeddings.weight is \(\d+, 16\) .*(?s:.*)resize_embeddings"):
-        mix_parameters(plain.encoder, grown)
-    with pytest.raises(ValueError, match="encoder.layer.2.*distilled"):
-        mix_parameters(tiny_solver(processor).encoder, tiny_solver(processor, layers=3))
-    with pytest.raises(ValueError, match=r"\b35 more"):
-        mix_parameters(model(), model(**{str(number): torch.ones(1) for number in range(47)}))
-    with pytest.raises(ValueError, match=r"`pretrained_weight`.* 1\.2"):
-        mix_parameters(model(), model(), pretrained_weight=1.2)
-
-
-def test_nothing_is_changed_where_models_do_not_fit(processor):
-    first = tiny_solver(processor, hidden_size=24)
-    second = tiny_solver(processor)
-    before = {name: value.clone() for name, value in second.state_dict().items()}
+        mix_parameters(plain.encoder, solver)
     with pytest.raises(ValueError, match="24"):
-        mix_parameters(first, second, inplace=True)
-    assert all(torch.equal(value, before[name]) for name, value in second.state_dict().items())
-
-
-def test_resized_embeddings_fit(processor):
-    plain = tiny_solver(tiny_processor()).encoder
-    processor.resize_embeddings(plain)
-    assert hf_mwp.mix_parameters(plain, tiny_solver(processor)).config.vocab_size == len(processor.tokenizer)
+        mix_parameters(tiny_solver(processor, hidden_size=24), solver, inplace=True)
+    assert unchanged(solver, before)
+    with pytest.raises(ValueError, match="encoder.layer.2.*distilled"):
+        mix_parameters(solver.encoder, tiny_solver(processor, layers=3))
+    weights = {str(number): torch.ones(1) for number in range(47)}
+    with pytest.raises(ValueError, match=r"\b35 more"):
+        mix_parameters(module_of(), module_of(**weights))
+    with pytest.raises(ValueError, match=r"`pretrained_weight`.* 1\.2"):
+        mix_parameters(module_of(), module_of(), pretrained_weight=1.2)
 
 
 def test_an_average_is_the_mean_of_each_parameter():
-    models = [model(a=torch.tensor([value, 8.0]), count=torch.tensor(value, dtype=torch.long)) for value in (1, 2, 6)]
-    mean = average_parameters(models)
+    modules = [module_of(a=torch.tensor([value, 8.0]), steps=torch.tensor(value)) for value in (1, 2, 6)]
+    mean = average_parameters(modules)
     torch.testing.assert_close(mean.a, torch.tensor([3.0, 8.0]))
-    assert mean.count == 6  # the largest
-    assert torch.equal(models[0].a, torch.tensor([1.0, 8.0])) and models[0].count == 1, "the first is not changed"
-    assert torch.equal(average_parameters(models[:1]).a, models[0].a)
+    # The largest count.
+    assert mean.steps == 6
+    assert modules[0].a.tolist() == [1.0, 8.0]
+    assert modules[0].steps == 1
+    assert torch.equal(average_parameters(modules[:1]).a, modules[0].a)
     with pytest.raises(ValueError, match="models"):
         average_parameters([])

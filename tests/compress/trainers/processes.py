@@ -28,14 +28,18 @@ LIMIT = 300  # seconds
 
 def start(train, runs, processes=1):
     """Starts a function on one run after another, in one process or in several that train together."""
-    with socket.socket() as free:
-        free.bind(("localhost", 0))
-        group = {"MASTER_ADDR": "localhost", "MASTER_PORT": str(free.getsockname()[1])}
-    group |= {"WORLD_SIZE": str(processes), "LOCAL_WORLD_SIZE": str(processes)}
+    group = {}
+    if processes > 1:
+        with socket.socket() as free_socket:
+            free_socket.bind(("localhost", 0))
+            port = free_socket.getsockname()[1]
+        group = {"MASTER_ADDR": "localhost", "MASTER_PORT": str(port), "WORLD_SIZE": str(processes)}
+        group["LOCAL_WORLD_SIZE"] = str(processes)
     started = []
     for rank in range(processes):
-        place = {"RANK": str(rank), "LOCAL_RANK": str(rank)}
-        environment = {**os.environ, **(group | place if processes > 1 else {})}
+        environment = {**os.environ, **group}
+        if processes > 1:
+            environment |= {"RANK": str(rank), "LOCAL_RANK": str(rank)}
         descriptor, output = tempfile.mkstemp(suffix=".txt", dir=Path(runs[0]["output_dir"]).parent)
         os.close(descriptor)
         process = CONTEXT.Process(target=run_all, args=(train, runs, environment, output))
@@ -47,16 +51,18 @@ def start(train, runs, processes=1):
 def finish(started):
     """Waits for processes; where one fails, the others are not waited for long."""
     end = time.monotonic() + LIMIT
-    while any(process.is_alive() for process, _ in started) and time.monotonic() < end:
+    processes = [process for process, _ in started]
+    while any(process.is_alive() for process in processes) and time.monotonic() < end:
         time.sleep(0.02)
-        if any(process.exitcode for process, _ in started):
+        if any(process.exitcode for process in processes):
             end = min(end, time.monotonic() + 20)
-    for process, _ in started:
+    exit_code = 0
+    for process in processes:
         process.kill()
         process.join()
-    codes = [process.exitcode for process, _ in started]
-    told = "".join(output.read_text("utf-8") for _, output in started)
-    return subprocess.CompletedProcess([], next((code for code in codes if code), 0), stderr=told)
+        exit_code = exit_code or process.exitcode
+    text = "".join(output.read_text("utf-8") for _, output in started)
+    return subprocess.CompletedProcess([], exit_code, stderr=text)
 
 
 def launch(train, runs, processes=1):
@@ -84,19 +90,21 @@ def train_and_write(trainer, run, **extra):
     trainer.train(resume_from_checkpoint=run.get("resume", False))
     trainer.save_model()
     result = {"metrics": trainer.evaluate(), "log": trainer.state.log_history}
-    result |= {name: value() for name, value in extra.items()}
+    for name, value in extra.items():
+        result[name] = value()
     if trainer.is_world_process_zero():
         Path(run["result"]).write_text(json.dumps(result), "utf-8")
     return result
 
 
-def close(found, expected):
+def close(records, expected_records):
     """Equal records; probabilities of other batches may differ in their last digits."""
-    assert len(found) == len(expected)
-    for one, other in zip(found, expected, strict=True):
-        assert one.keys() == other.keys()
-        for name, value in one.items():
-            assert (pytest.approx(value, rel=1e-4) if isinstance(value, float) else value) == other[name], name
+    for record, expected in zip(records, expected_records, strict=True):
+        assert record.keys() == expected.keys()
+        for name, value in expected.items():
+            if isinstance(value, float):
+                value = pytest.approx(value, rel=1e-4)
+            assert record[name] == value, name
 
 
 def run_command(run):

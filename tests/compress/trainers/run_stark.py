@@ -6,20 +6,17 @@ Finds sparse teachers of tiny classifiers. Not a test; tests start it in process
 from hf_mwp.compress.models import MwpStudentForSequenceClassification
 from hf_mwp.compress.trainers import StarkConfig, StarkTrainer
 from tests.compress.pruning.encoders import tiny_encoder
-from tests.compress.trainers.distilling import pad
+from tests.compress.trainers.distilling import QUIET, pad
 from tests.tiny import tiny_classifier_rows
 
 
-FIELDS = {
+FIELDS = QUIET | {
     "sparsities": [0.25, 0.5],
     "num_train_epochs": 2,
     "per_device_train_batch_size": 4,
     "learning_rate": 1e-2,
     "score_batch_size": 4,
     "logging_steps": 1,
-    "use_cpu": True,
-    "report_to": "none",
-    "disable_tqdm": True,
 }
 
 
@@ -33,13 +30,19 @@ def teacher_and_student():
     return teacher, MwpStudentForSequenceClassification.from_encoder(teacher, layers=1)
 
 
-def of_classifier(folder, fields=(), **kwargs):
+def classifier_trainer(folder, fields=None, **changes):
+    """A trainer of a classifier of one layer; `changes` are arguments of the trainer."""
     teacher, student = teacher_and_student()
-    given = {"model": student, "teacher_model": teacher, "data_collator": pad, **kwargs}
-    data = {"train_dataset": tiny_classifier_rows(8), "eval_dataset": tiny_classifier_rows(10, seed=1)}
-    return StarkTrainer(args=arguments(folder, **dict(fields)), **(data | given))
+    keywords = {
+        "model": student,
+        "teacher_model": teacher,
+        "data_collator": pad,
+        "train_dataset": tiny_classifier_rows(8),
+        "eval_dataset": tiny_classifier_rows(10, seed=1),
+    }
+    return StarkTrainer(args=arguments(folder, **(fields or {})), **(keywords | changes))
 
 
 def train(run):
     """One run."""
-    of_classifier(run["output_dir"], run["args"]).train()
+    classifier_trainer(run["output_dir"], run["args"]).train()

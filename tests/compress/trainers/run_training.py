@@ -18,7 +18,7 @@ from hf_mwp.compress.pruning import HeadPruningCallback
 from hf_mwp.compress.trainers import DistillationConfig, DistillationTrainer, ParameterMixingCallback
 from hf_mwp.solver.training import SolverTrainer, SolverTrainingConfig
 from hf_mwp.utils import row_store
-from tests.compress.trainers.distilling import distinct_rows
+from tests.compress.trainers.distilling import QUIET, distinct_rows
 from tests.compress.trainers.processes import KillAtStep, train_and_write
 from tests.tiny import tiny_athena_solver, tiny_processor, tiny_rows, tiny_solver
 
@@ -37,36 +37,39 @@ class CountCached(TrainerCallback):
             os.kill(os.getpid(), signal.SIGKILL)
 
 
+def callbacks_of(run, processor):
+    """The callbacks of a run by their names."""
+    callbacks = {"cached": CountCached(run.get("kill_at_cached"))}
+    if "kill_at_step" in run:
+        callbacks["kill"] = KillAtStep(run["kill_at_step"])
+    if "mix" in run:
+        callbacks["mix"] = ParameterMixingCallback(tiny_solver(processor, seed=7), run["mix"])
+    if "prune" in run:
+        callbacks["prune"] = HeadPruningCallback(**run["prune"])
+    return callbacks
+
+
 def train(run):
     """One run; returns its log and evaluation, and writes them to `result`."""
     processor = tiny_processor()
-    fields = {
-        "output_dir": run["output_dir"],
-        "use_cpu": True,
-        "report_to": "none",
-        "disable_tqdm": True,
-        "logging_steps": 1,
-        "learning_rate": 1e-3,
-        **run["args"],
-    }
-    make = tiny_athena_solver if run.get("decoder") == "athena" else tiny_solver
+    make_solver = tiny_athena_solver if run.get("decoder") == "athena" else tiny_solver
+    make_rows = distinct_rows if run.get("distinct") else tiny_rows
+    callbacks = callbacks_of(run, processor)
+    fields = QUIET | {"output_dir": run["output_dir"], "logging_steps": 1, "learning_rate": 1e-3} | run["args"]
     keywords = {
-        "model": make(processor, dropout=run.get("dropout", 0.0)),
-        "train_dataset": (distinct_rows if run.get("distinct") else tiny_rows)(run.get("rows", 40)),
+        "model": make_solver(processor, dropout=run.get("dropout", 0.0)),
+        "train_dataset": make_rows(run.get("rows", 40)),
         "eval_dataset": tiny_rows(21, seed=1),
         "processing_class": processor,
-        "callbacks": [KillAtStep(run["kill_at_step"])] if run.get("kill_at_step") else [],
+        "callbacks": list(callbacks.values()),
     }
-    keywords["callbacks"].append(caching := CountCached(run.get("kill_at_cached")))
-    if run.get("mix"):
-        keywords["callbacks"].append(ParameterMixingCallback(tiny_solver(processor, seed=7), run["mix"]))
-    pruning = HeadPruningCallback(**run["prune"]) if "prune" in run else None
-    keywords["callbacks"] += [pruning] if pruning else []
     row_store.FILE_BYTES = run.get("shard_bytes", row_store.FILE_BYTES)
     if run["trainer"] == "solver":
         trainer = SolverTrainer(args=SolverTrainingConfig(**fields), **keywords)
     else:
-        teacher = make(processor, layers=4, hidden_size=24, seed=1)
+        teacher = make_solver(processor, layers=4, hidden_size=24, seed=1)
         trainer = DistillationTrainer(args=DistillationConfig(**fields), teacher_model=teacher, **keywords)
-    heads = {"heads": lambda: [event["heads"] for event in pruning.log]} if pruning else {}
-    return train_and_write(trainer, run, cached=lambda: caching.rows, **heads)
+    extra = {"cached": lambda: callbacks["cached"].rows}
+    if "prune" in run:
+        extra["heads"] = lambda: [event["heads"] for event in callbacks["prune"].log]
+    return train_and_write(trainer, run, **extra)

@@ -27,33 +27,45 @@ from hf_mwp.compress.trainers import DistillationConfig
 from hf_mwp.compress.trainers.distillation_config import default_objectives
 
 
-def objectives(tmp_path, **fields):
-    return default_objectives(DistillationConfig(str(tmp_path), **fields))
+@pytest.fixture
+def objectives_of(tmp_path):
+    def make(**fields):
+        return default_objectives(DistillationConfig(str(tmp_path), **fields))
+
+    return make
 
 
-def test_the_papers_objectives(tmp_path):
+def test_fields_of_the_config_reach_the_objectives(objectives_of):
     fields = {"temperature": 3.0, "scale_by_square": False, "soft_label_weight": 0.25, "prediction_weight": 2.0}
-    soft, hard, hidden, embedding = objectives(
-        tmp_path, **fields, layer_mapping="last", hidden_weights=[1, 2], embedding_weight=0.5, use_bottlenecks=False
-    )
-    assert type(soft) is SoftLabels and (soft.name, soft.weight) == ("soft", 0.5)
-    assert (soft.temperature, soft.scale_by_square) == (3.0, False)
-    assert type(hard) is HardLabels and (hard.name, hard.weight) == ("hard", 1.5)
-    assert type(hidden) is HiddenStates and type(hidden.loss) is HiddenMSELoss and hidden.name == "hidden"
-    assert (hidden.layer_mapping, hidden.layer_weights, hidden.use_bottlenecks) == ("last", [1, 2], False)
-    assert type(embedding) is EmbeddingOutputs and (embedding.name, embedding.weight) == ("embedding", 0.5)
-
-
-def test_what_has_no_weight_is_left_out(tmp_path):
-    fields = {"soft_label_weight": 0.0, "hidden_loss": "none", "embedding_weight": 0.0}
-    assert [type(each) for each in objectives(tmp_path, **fields)] == [HardLabels]
-    fields |= {"soft_label_weight": 1.0, "prediction_loss": "dkd"}
-    assert [type(each) for each in objectives(tmp_path, **fields)] == [DKD]
-    assert objectives(tmp_path, **fields, prediction_weight=0.0) == []
+    fields |= {"layer_mapping": "last", "hidden_weights": [1, 2], "embedding_weight": 0.5, "use_bottlenecks": False}
+    soft, hard, hidden, embedding = objectives_of(**fields)
+    assert type(soft) is SoftLabels
+    assert (soft.name, soft.weight, soft.temperature, soft.scale_by_square) == ("soft", 0.5, 3.0, False)
+    assert type(hard) is HardLabels
+    assert (hard.name, hard.weight) == ("hard", 1.5)
+    assert type(hidden) is HiddenStates
+    assert type(hidden.loss) is HiddenMSELoss
+    assert (hidden.name, hidden.layer_mapping, hidden.layer_weights) == ("hidden", "last", [1, 2])
+    assert not hidden.use_bottlenecks
+    assert type(embedding) is EmbeddingOutputs
+    assert (embedding.name, embedding.weight) == ("embedding", 0.5)
 
 
 @pytest.mark.parametrize(
-    ("name", "kind", "loss"),
+    ("fields", "classes"),
+    [
+        ({"soft_label_weight": 0.0}, [HardLabels]),
+        ({"soft_label_weight": 1.0, "prediction_loss": "dkd"}, [DKD]),
+        ({"prediction_weight": 0.0}, []),
+    ],
+)
+def test_losses_with_weight_0_are_left_out(objectives_of, fields, classes):
+    objectives = objectives_of(**fields, hidden_loss="none", embedding_weight=0.0)
+    assert [type(objective) for objective in objectives] == classes
+
+
+@pytest.mark.parametrize(
+    ("name", "objective_class", "loss_class"),
     [
         ("attention", AttentionMaps, AttentionMSELoss),
         ("attention_mean", AttentionMaps, AttentionMSELoss),
@@ -68,40 +80,46 @@ def test_what_has_no_weight_is_left_out(tmp_path):
         ("minilm", AttentionRelations, None),
     ],
 )
-def test_names_of_hidden_losses(tmp_path, name, kind, loss):
-    found = objectives(tmp_path, hidden_loss=name)[2]
-    assert type(found) is kind and found.name == "hidden" and (loss is None or type(found.loss) is loss)
-    assert name != "attention_mean" or found.loss.heads == "mean"
+def test_each_hidden_loss_has_its_objective(objectives_of, name, objective_class, loss_class):
+    objective = objectives_of(hidden_loss=name)[2]
+    assert type(objective) is objective_class
+    assert objective.name == "hidden"
+    assert loss_class is None or type(objective.loss) is loss_class
+    assert name != "attention_mean" or objective.loss.heads == "mean"
 
 
-def test_several_hidden_losses_have_their_own_names(tmp_path):
-    found = objectives(tmp_path, hidden_loss="mse+attention", prediction_weight=0.0)
-    assert [(type(each), each.name) for each in found] == [
-        (HiddenStates, "mse"),
-        (AttentionMaps, "attention"),
-        (EmbeddingOutputs, "embedding"),
-    ]
+def test_several_hidden_losses_have_their_own_names(objectives_of):
+    states, attention, _ = objectives_of(hidden_loss="mse+attention", prediction_weight=0.0)
+    assert (type(states), states.name) == (HiddenStates, "mse")
+    assert (type(attention), attention.name) == (AttentionMaps, "attention")
 
 
 @pytest.mark.parametrize(
-    "fields", [{"hidden_loss": "mse+foo"}, {"hidden_loss": "mse+mse"}, {"hidden_loss": ""}, {"prediction_loss": "ce"}]
+    ("name", "value"),
+    [("hidden_loss", "mse+foo"), ("hidden_loss", "mse+mse"), ("hidden_loss", ""), ("prediction_loss", "ce")],
 )
-def test_unknown_names(tmp_path, fields):
-    ((name, value),) = fields.items()
+def test_unknown_losses_are_named(objectives_of, name, value):
     with pytest.raises(ValueError, match=f"`{name}`.*{re.escape(repr(value))}"):
-        objectives(tmp_path, **fields)
+        objectives_of(**{name: value})
 
 
-def test_direction_of_the_divergence(tmp_path):
-    soft = objectives(tmp_path, kl_direction="skew", skew_alpha=0.3)[0]
+def test_the_direction_of_the_divergence_reaches_the_objective(objectives_of):
+    soft = objectives_of(kl_direction="skew", skew_alpha=0.3)[0]
     assert (soft.direction, soft.skew_alpha) == ("skew", 0.3)
-    assert objectives(tmp_path)[0].direction == "forward"
-    wrong = ({"kl_direction": "back"}, {"kl_direction": "jsd", "prediction_loss": "dkd"}, {"skew_alpha": 1.0})
-    for fields in (*wrong, {"skew_alpha": 0.3}, {"skew_alpha": 0.3, "kl_direction": "jsd"}):
-        with pytest.raises(ValueError, match=f"`{next(iter(fields))}`"):
-            objectives(tmp_path, **fields)
+    assert objectives_of()[0].direction == "forward"
 
 
-def test_weights_of_layers_need_a_hidden_loss(tmp_path):
-    with pytest.raises(ValueError, match="`hidden_weights`.*`hidden_loss`"):
-        objectives(tmp_path, hidden_loss="none", hidden_weights=[1.0, 1.0, 1.0])
+@pytest.mark.parametrize(
+    ("name", "fields"),
+    [
+        ("kl_direction", {"kl_direction": "back"}),
+        ("kl_direction", {"kl_direction": "jsd", "prediction_loss": "dkd"}),
+        ("skew_alpha", {"skew_alpha": 1.0}),
+        ("skew_alpha", {"skew_alpha": 0.3}),
+        ("skew_alpha", {"skew_alpha": 0.3, "kl_direction": "jsd"}),
+        ("hidden_weights", {"hidden_loss": "none", "hidden_weights": [1.0, 1.0, 1.0]}),
+    ],
+)
+def test_fields_without_effect_are_named(objectives_of, name, fields):
+    with pytest.raises(ValueError, match=f"`{name}`"):
+        objectives_of(**fields)

@@ -15,68 +15,83 @@ from transformers import (
 from hf_mwp.compress.distillation.objectives import DKD, HardLabels, HiddenStates, SoftLabels, TeacherValues
 from hf_mwp.compress.losses import CKALoss, product_loss
 from hf_mwp.compress.trainers import DistillationConfig, DistillationTrainer
-from tests.compress.models.test_model_kind import WRAPPERS
-from tests.compress.trainers.distilling import gpt2, pad, training_logs
+from tests.compress.trainers.distilling import ONE_STEP, first_losses, gpt2, pad
 from tests.tiny import tiny_classifier, tiny_classifier_rows, tiny_processor, tiny_rows, tiny_solver
 
 
 PEFT_WARNINGS = ("ignore:`is_gradient_checkpointing` is deprecated", "ignore:fan_in_fan_out is set")
 
 
-def collate(rows):
-    return {name: torch.stack([torch.as_tensor(row[name]) for row in rows]) for name in rows[0]}
+def stack_columns(rows):
+    batch = {}
+    for name in rows[0]:
+        batch[name] = torch.stack([torch.as_tensor(row[name]) for row in rows])
+    return batch
 
 
 @pytest.fixture
-def make(tmp_path):
-    def make_trainer(student, teacher, objectives, rows, collator=collate, **fields):
-        options = {"output_dir": str(tmp_path), "use_cpu": True, "report_to": "none", "disable_tqdm": True}
-        options |= {"save_strategy": "no", "logging_steps": 1, "max_steps": 1, "warmup_steps": 0}
-        args = DistillationConfig(**options | fields)
+def trainer_of(tmp_path):
+    def make(student, teacher, objectives, rows, collator=stack_columns, **fields):
+        args = DistillationConfig(str(tmp_path), **(ONE_STEP | fields))
         return DistillationTrainer(student, teacher, args, collator, rows, objectives=objectives)
 
-    return make_trainer
+    return make
 
 
-@pytest.mark.filterwarnings(*(f"{each}" for each in PEFT_WARNINGS))
-@pytest.mark.parametrize("wrapper", ["none", "peft", "compile", "own", "own of peft"])
+class Wrapper(nn.Module):
+    """A user's module around a model."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, **inputs):
+        return self.model(**inputs)
+
+
+def with_adapters(model):
+    peft = pytest.importorskip("peft")
+    return peft.get_peft_model(model, peft.LoraConfig(r=2, target_modules=["c_attn"]))
+
+
+# The first one returns the model itself.
+@pytest.mark.filterwarnings(*PEFT_WARNINGS)
+@pytest.mark.parametrize("wrap", [nn.Module.train, with_adapters, torch.compile, Wrapper])
 @torch.compiler.set_stance("force_eager")
-def test_wrapped_causal_language_models_are_refused(make, wrapper):
-    rows = [{**row, "labels": row["input_ids"]} for row in tiny_classifier_rows(4)]
+def test_wrapped_causal_language_models_are_refused(trainer_of, wrap):
+    rows = tiny_classifier_rows(4)
+    for row in rows:
+        row["labels"] = row["input_ids"]
+    student = wrap(gpt2(16, 0))
     for objective in (DKD(), SoftLabels(), HardLabels()):
         with pytest.raises(ValueError, match="`GPT2LMHeadModel`.*TRL"):
-            make(WRAPPERS[wrapper](gpt2(16, 0)), gpt2(16, 1), [objective], rows, pad)
+            trainer_of(student, gpt2(16, 1), [objective], rows, pad)
 
 
-@pytest.mark.filterwarnings(*PEFT_WARNINGS)
-@pytest.mark.parametrize("wrapper", ["own", "compile"])
+@pytest.mark.parametrize("wrap", [Wrapper, torch.compile])
 @torch.compiler.set_stance("force_eager")
-def test_a_wrapped_classifier_learns_as_without_its_wrapper(make, wrapper):
-    rows = tiny_classifier_rows(8)
-    logs = []
-    for wrap in (WRAPPERS["none"], WRAPPERS[wrapper]):
-        student = wrap(tiny_classifier())
-        teacher = wrap(tiny_classifier(1, hidden_size=24))
-        trainer = make(student, teacher, [SoftLabels(), HardLabels(), HiddenStates()], rows, pad)
-        trainer.train()
-        logs.append(training_logs(trainer)[0]["loss"])
-    assert logs[0] == pytest.approx(logs[1], rel=1e-6)
+def test_a_wrapped_classifier_learns_as_without_its_wrapper(trainer_of, wrap):
+    def losses_of_models(student, teacher):
+        objectives = [SoftLabels(), HardLabels(), HiddenStates()]
+        return first_losses(trainer_of(student, teacher, objectives, tiny_classifier_rows(8), pad))
+
+    expected = losses_of_models(tiny_classifier(), tiny_classifier(1, hidden_size=24))
+    losses = losses_of_models(wrap(tiny_classifier()), wrap(tiny_classifier(1, hidden_size=24)))
+    assert losses == pytest.approx(expected, rel=1e-6)
 
 
+@pytest.mark.parametrize("wrap", [Wrapper, torch.compile])
 @torch.compiler.set_stance("force_eager")
-def test_a_wrapped_solver_is_a_solver(tmp_path):
+def test_a_wrapped_solver_is_evaluated_as_without_its_wrapper(tmp_path, wrap):
     processor = tiny_processor()
-    args = DistillationConfig(str(tmp_path), use_cpu=True, report_to="none", max_steps=1, disable_tqdm=True)
+    args = DistillationConfig(str(tmp_path), **ONE_STEP)
     keywords = {"processing_class": processor, "train_dataset": tiny_rows(8), "eval_dataset": tiny_rows(4)}
-    found = []
-    for wrap in (WRAPPERS["none"], WRAPPERS["own"], WRAPPERS["compile"]):
-        student = wrap(tiny_solver(processor))
-        teacher = wrap(tiny_solver(processor, seed=1))
-        trainer = DistillationTrainer(model=student, teacher_model=teacher, args=args, **keywords)
-        found.append(trainer.evaluate())
-    for metrics in found[1:]:
-        assert metrics["eval_loss"] == pytest.approx(found[0]["eval_loss"])
-        assert metrics["eval_answer_accuracy"] == found[0]["eval_answer_accuracy"]
+    student = tiny_solver(processor)
+    teacher = tiny_solver(processor, seed=1)
+    expected = DistillationTrainer(student, teacher, args, **keywords).evaluate()
+    metrics = DistillationTrainer(wrap(student), wrap(teacher), args, **keywords).evaluate()
+    for name in ("eval_loss", "eval_answer_accuracy"):
+        assert metrics[name] == pytest.approx(expected[name])
 
 
 def segformer(width, seed, num_labels=3):
@@ -88,42 +103,37 @@ def segformer(width, seed, num_labels=3):
     return SegformerForSemanticSegmentation(SegformerConfig(**sizes, **dropouts))
 
 
-def images(count):
+def images(count=4):
     generator = torch.Generator().manual_seed(0)
-    return [
-        {
-            "pixel_values": torch.randn(3, 12, 16, generator=generator),
-            "labels": torch.randint(0, 3, (12, 16), generator=generator),
-        }
-        for _ in range(count)
-    ]
+    rows = []
+    for _ in range(count):
+        pixels = torch.randn(3, 12, 16, generator=generator)
+        labels = torch.randint(0, 3, (12, 16), generator=generator)
+        rows.append({"pixel_values": pixels, "labels": labels})
+    return rows
 
 
-def test_pixels_of_images_are_compared_over_classes(make):
+def test_pixels_of_images_are_compared_over_classes(trainer_of):
     student = segformer(8, 0)
     teacher = segformer(16, 1).eval()
-    rows = images(4)
+    rows = images()
     # Batch norm of the student uses the statistics of the batch.
     with torch.no_grad():
-        pixels = collate(rows)["pixel_values"]
-        logits = copy.deepcopy(student).train()(pixels).logits
-        theirs = teacher(pixels).logits
-    total = 0.0
-    for image in range(4):
-        for y in range(logits.shape[2]):
-            for x in range(logits.shape[3]):
-                q, p = (each[image, :, y, x].log_softmax(0) for each in (logits, theirs))
-                total += float((p.exp() * (p - q)).sum())
-    count = 4 * logits.shape[2] * logits.shape[3]
-    trainer = make(student, teacher, [SoftLabels(temperature=1.0), HardLabels()], rows)
-    trainer.train()
-    assert training_logs(trainer)[0]["loss_soft"] == pytest.approx(total / count, rel=1e-4)
-    values = make(segformer(8, 0), teacher, [TeacherValues()], rows)
-    values.train()
-    expected = (logits - theirs).square().mean().item()
-    assert training_logs(values)[0]["loss_soft"] == pytest.approx(expected, rel=1e-4)
+        pixels = stack_columns(rows)["pixel_values"]
+        student_logits = copy.deepcopy(student).train()(pixels).logits
+        teacher_logits = teacher(pixels).logits
+    student_pixels = student_logits.permute(0, 2, 3, 1).reshape(-1, 3)
+    teacher_pixels = teacher_logits.permute(0, 2, 3, 1).reshape(-1, 3)
+    student_log = student_pixels.log_softmax(1)
+    teacher_log = teacher_pixels.log_softmax(1)
+    divergences = (teacher_log.exp() * (teacher_log - student_log)).sum(1)
+    losses = first_losses(trainer_of(student, teacher, [SoftLabels(temperature=1.0), HardLabels()], rows))
+    assert losses["loss_soft"] == pytest.approx(divergences.mean().item(), rel=1e-4)
+    losses = first_losses(trainer_of(segformer(8, 0), teacher, [TeacherValues()], rows))
+    expected = (student_logits - teacher_logits).square().mean().item()
+    assert losses["loss_soft"] == pytest.approx(expected, rel=1e-4)
     with pytest.raises(ValueError, match="one correct class.*classes of pixels"):
-        make(segformer(8, 0), teacher, [DKD()], rows)
+        trainer_of(segformer(8, 0), teacher, [DKD()], rows)
 
 
 class Grid(nn.Module):
@@ -138,11 +148,11 @@ class Grid(nn.Module):
         return {"loss": logits.mean() + pixel_values.mean(), "logits": logits}
 
 
-def test_other_shapes_of_logits_are_named(make):
-    for shape in ((4, 4, 3), (3, 4, 4), (3, 2, 2, 2)):
-        with pytest.raises(ValueError, match=r"`Grid` returns logits of the shape.*`soft_label_weight=0`"):
-            make(Grid(shape), Grid(shape), [SoftLabels()], images(4))
-        make(Grid(shape), Grid(shape), [HardLabels()], images(4)).train()
+@pytest.mark.parametrize("shape", [(4, 4, 3), (3, 4, 4), (3, 2, 2, 2)])
+def test_logits_of_other_shapes_are_refused(trainer_of, shape):
+    with pytest.raises(ValueError, match=r"`Grid` returns logits of the shape.*`soft_label_weight=0`"):
+        trainer_of(Grid(shape), Grid(shape), [SoftLabels()], images())
+    trainer_of(Grid(shape), Grid(shape), [HardLabels()], images()).train()
 
 
 def wav2vec2(layers, seed, layerdrop=0.0):
@@ -155,71 +165,65 @@ def wav2vec2(layers, seed, layerdrop=0.0):
     return Wav2Vec2ForSequenceClassification(Wav2Vec2Config(**sizes, **settings, layerdrop=layerdrop))
 
 
-def test_layerdrop_in_the_config_is_turned_off(make):
+def test_layerdrop_in_the_config_has_no_effect(trainer_of):
     generator = torch.Generator().manual_seed(0)
-    rows = [{"input_values": torch.randn(400, generator=generator), "labels": label % 3} for label in range(4)]
-    logs = []
+    rows = [{"input_values": torch.randn(400, generator=generator), "labels": label} for label in (0, 1, 2, 0)]
+    losses = []
     for layerdrop in (0.0, 1.0):
         student = wav2vec2(2, 0, layerdrop)
-        trainer = make(student, wav2vec2(4, 1, 0.5), [HiddenStates(), SoftLabels()], rows)
-        trainer.train()
-        logs.append(training_logs(trainer)[0]["loss"])
+        losses.append(first_losses(trainer_of(student, wav2vec2(4, 1, 0.5), [HiddenStates(), SoftLabels()], rows)))
         # The saved config is that of the user.
-        assert student.config.layerdrop == layerdrop
         assert student.config.to_dict()["layerdrop"] == layerdrop
-    assert logs[0] == logs[1]
+    assert losses[0] == losses[1]
 
 
-@pytest.mark.parametrize("cached", [False, True])
-def test_models_that_return_tuples(make, cached):
-    logs = []
-    metrics = []
+@pytest.mark.parametrize(("num_teachers", "cached"), [(1, False), (1, True), (2, False)])
+def test_models_that_return_tuples(trainer_of, cached, num_teachers):
+    rows = tiny_classifier_rows(8)
+    losses = []
     for return_dict in (True, False):
         student = tiny_classifier()
-        teacher = tiny_classifier(1, hidden_size=24)
-        student.config.return_dict = teacher.config.return_dict = return_dict
+        teachers = [tiny_classifier(seed, hidden_size=24) for seed in range(num_teachers)]
+        for model in (student, *teachers):
+            model.config.return_dict = return_dict
         objectives = [SoftLabels(), HardLabels(), HiddenStates()]
-        rows = tiny_classifier_rows(8)
-        trainer = make(student, teacher, objectives, rows, pad, cache_teacher_outputs=cached)
-        trainer.train()
-        logs.append({name: value for name, value in training_logs(trainer)[0].items() if name.startswith("loss")})
-        metrics.append(trainer.evaluate(rows)["eval_loss"])
-        several = make(copy.deepcopy(student), [teacher, tiny_classifier(2)], [SoftLabels()], rows, pad)
-        several.train()
-        logs[-1]["several"] = training_logs(several)[0]["loss"]
-    assert logs[0] == logs[1] and metrics[0] == metrics[1]
+        trainer = trainer_of(student, teachers, objectives, rows, pad, cache_teacher_outputs=cached)
+        losses.append((first_losses(trainer), trainer.evaluate(rows)["eval_loss"]))
+    assert losses[0] == losses[1]
 
 
-def short_rows(count):
-    return [{**row, "input_ids": row["input_ids"][:1], "attention_mask": [1]} for row in tiny_classifier_rows(count)]
+def rows_of_one_token(count=4):
+    rows = tiny_classifier_rows(count)
+    for row in rows:
+        row["input_ids"] = row["input_ids"][:1]
+        row["attention_mask"] = [1]
+    return rows
 
 
-@pytest.mark.parametrize(("size", "steps", "pool"), [(4, 1, False), (1, 4, True), (2, 2, True)])
-def test_batches_of_one_token_are_enough_for_a_step(make, size, steps, pool):
-    objective = HiddenStates(CKALoss(), pool_statistics=pool)
+@pytest.mark.parametrize(("size", "steps", "pool_statistics"), [(4, 1, False), (1, 4, True), (2, 2, True)])
+def test_batches_of_one_token_are_enough_for_a_step(trainer_of, size, steps, pool_statistics):
+    objective = HiddenStates(CKALoss(), pool_statistics=pool_statistics)
     fields = {"per_device_train_batch_size": size, "gradient_accumulation_steps": steps}
-    trainer = make(tiny_classifier(), tiny_classifier(1), [objective], short_rows(4), pad, **fields)
-    trainer.train()
-    assert training_logs(trainer)[0]["loss_hidden_1"] > 0
+    trainer = trainer_of(tiny_classifier(), tiny_classifier(1), [objective], rows_of_one_token(), pad, **fields)
+    assert first_losses(trainer)["loss_hidden_1"] > 0
 
 
-@pytest.mark.parametrize("fields", [{}, {"gradient_accumulation_steps": 2}])
-def test_a_step_with_too_few_tokens_is_refused(make, fields):
-    objective = HiddenStates(CKALoss(), pool_statistics=bool(fields))
-    options = {"per_device_train_batch_size": 1} | fields
-    trainer = make(tiny_classifier(), tiny_classifier(1), [objective], short_rows(4), pad, **options)
+@pytest.mark.parametrize("num_batches", [1, 2])
+def test_a_step_with_too_few_tokens_is_refused(trainer_of, num_batches):
+    objective = HiddenStates(CKALoss(), pool_statistics=num_batches > 1)
+    fields = {"per_device_train_batch_size": 1, "gradient_accumulation_steps": num_batches}
+    trainer = trainer_of(tiny_classifier(), tiny_classifier(1), [objective], rows_of_one_token(), pad, **fields)
     with pytest.raises(ValueError, match="at least 3 valid tokens, but this (batch|step) has"):
         trainer.train()
 
 
-def test_too_few_tokens_on_a_device_that_is_not_waited_for_end_the_training(make, monkeypatch):
+def test_too_few_tokens_on_a_device_that_is_not_waited_for_end_the_training(trainer_of, monkeypatch):
     monkeypatch.setattr(product_loss, "check_rows", lambda *args: None)
     objectives = [HiddenStates(CKALoss()), SoftLabels()]
     # The first batch has enough tokens, the last one has one.
-    rows = [*tiny_classifier_rows(4), *short_rows(1)]
-    fields = {"per_device_train_batch_size": 4, "num_train_epochs": 1, "max_steps": -1}
-    fields["train_sampling_strategy"] = "sequential"
-    trainer = make(tiny_classifier(), tiny_classifier(1), objectives, rows, pad, **fields)
+    rows = tiny_classifier_rows(4) + rows_of_one_token(1)
+    fields = {"per_device_train_batch_size": 4, "max_steps": 2, "train_sampling_strategy": "sequential"}
+    trainer = trainer_of(tiny_classifier(), tiny_classifier(1), objectives, rows, pad, **fields)
     with pytest.raises(ValueError, match="NaN or infinite: `loss_hidden_1`, `loss_hidden_2` at step 2"):
         trainer.train()
     assert all(parameter.isfinite().all() for parameter in trainer.model.parameters())

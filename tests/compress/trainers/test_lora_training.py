@@ -9,71 +9,66 @@ from transformers import AutoModel
 
 from hf_mwp.commands.building import build_solver
 from hf_mwp.compress.models.lora import ADAPTERS, add_lora, merged_weights
-from hf_mwp.solver.training import SolverTrainer, SolverTrainingConfig
 from hf_mwp.utils.usage_error import UsageError
 from tests.tiny import tiny_rows, tiny_solver
 
 
 @pytest.fixture
-def trainer_of(processor, tmp_path):
-    def make(rank=2, seed=0, folder="run", **fields):
-        fields |= {"output_dir": str(tmp_path / folder), "use_cpu": True, "report_to": "none", "disable_tqdm": True}
-        fields |= {"per_device_train_batch_size": 8, "max_steps": 4, "learning_rate": 3e-2, "warmup_steps": 0}
+def trainer_of(processor, fine_tuning_trainer):
+    def make(rank=2, seed=0, **fields):
         solver = tiny_solver(processor, dropout=0.1, seed=seed)
         if rank:
             add_lora(solver, rank, dropout=0.1, tokens=processor.number_token_ids)
-        return SolverTrainer(
-            model=solver,
-            args=SolverTrainingConfig(**fields),
-            train_dataset=tiny_rows(),
-            eval_dataset=tiny_rows(6, seed=1),
-            processing_class=processor,
-        )
+        return fine_tuning_trainer(solver, **({"max_steps": 4, "learning_rate": 3e-2, "warmup_steps": 0} | fields))
 
     return make
 
 
-def same(state, other):
-    return state.keys() == other.keys() and all(torch.equal(value, other[name]) for name, value in state.items())
+def assert_equal(weights, expected):
+    assert weights.keys() == expected.keys()
+    for name, value in weights.items():
+        assert torch.equal(value, expected[name]), name
 
 
 def test_a_resumed_run_is_the_same(trainer_of, tmp_path, caplog, monkeypatch):
     monkeypatch.setattr(logging.getLogger("transformers"), "propagate", True)
-    whole = trainer_of(save_strategy="steps", save_steps=2)
-    before = {name: value.detach().clone() for name, value in whole.model.named_parameters()}
-    whole.train()
-    for name, value in whole.model.named_parameters():
+    uninterrupted = trainer_of(save_strategy="steps", save_steps=2)
+    before = {name: value.detach().clone() for name, value in uninterrupted.model.named_parameters()}
+    uninterrupted.train()
+    for name, value in uninterrupted.model.named_parameters():
         assert torch.equal(value, before[name]) != value.requires_grad, name
-    whole.save_model()
+    uninterrupted.save_model()
+    expected = merged_weights(uninterrupted.model)
+    checkpoint = str(tmp_path / "run" / "checkpoint-2")
     # The base of the adapters comes with the checkpoint, too: this model has other weights.
     resumed = trainer_of(seed=3, folder="resumed")
     with caplog.at_level("WARNING"):
-        resumed.train(resume_from_checkpoint=str(tmp_path / "run" / "checkpoint-2"))
-    assert "missing keys" not in caplog.text and "unexpected keys" not in caplog.text
-    assert same(merged_weights(whole.model), merged_weights(resumed.model))
+        resumed.train(resume_from_checkpoint=checkpoint)
+    assert "missing keys" not in caplog.text
+    assert "unexpected keys" not in caplog.text
+    assert_equal(merged_weights(resumed.model), expected)
 
     assert not (tmp_path / "run" / ADAPTERS).exists()
     for folder in (tmp_path / "run", tmp_path / "run" / "checkpoint-4"):
         loaded, info = AutoModel.from_pretrained(folder, output_loading_info=True)
-        assert not any(info[kind] for kind in ("missing_keys", "unexpected_keys", "mismatched_keys"))
-        assert same(loaded.state_dict(), merged_weights(whole.model))
+        assert not info["missing_keys"]
+        assert not info["unexpected_keys"]
+        assert not info["mismatched_keys"]
+        assert_equal(loaded.state_dict(), expected)
     for rank in (None, 3):
         with pytest.raises(UsageError, match="different adapters"):
-            trainer_of(rank, folder="other").train(resume_from_checkpoint=str(tmp_path / "run" / "checkpoint-2"))
+            trainer_of(rank, folder="other").train(resume_from_checkpoint=checkpoint)
 
 
 def test_the_best_model_is_loaded(trainer_of, tmp_path):
-    trainer = trainer_of(
-        **{"eval_strategy": "steps", "save_strategy": "steps", "eval_steps": 1, "save_steps": 1},
-        load_best_model_at_end=True,
-        metric_for_best_model="loss",
-        # The first step is the best.
-        greater_is_better=True,
-    )
+    fields = {"eval_strategy": "steps", "save_strategy": "steps", "eval_steps": 1, "save_steps": 1, "max_steps": 2}
+    # The first step is the best.
+    fields |= {"load_best_model_at_end": True, "metric_for_best_model": "loss", "greater_is_better": True}
+    trainer = trainer_of(**fields)
     trainer.train()
     best = trainer.state.best_model_checkpoint
     assert best == str(tmp_path / "run" / "checkpoint-1")
-    assert same(load_file(f"{best}/model.safetensors"), merged_weights(trainer.model))
+    assert_equal(load_file(f"{best}/model.safetensors"), merged_weights(trainer.model))
 
 
 def test_split_weights_get_no_adapters(trainer_of, monkeypatch):
@@ -82,17 +77,26 @@ def test_split_weights_get_no_adapters(trainer_of, monkeypatch):
         trainer_of().train()
 
 
-def test_options_of_a_solver(solver_folder):
+def test_options_of_a_solver_reach_its_adapters(solver_folder):
     solver, processor = build_solver(tiny_rows(), solver=str(solver_folder), lora_rank=3, lora_targets=["key"])
-    ranks = {name: tuple(value.shape) for name, value in solver.named_parameters() if ".lora_A." in name}
-    assert all(".key." in name for name in ranks) and {shape[0] for shape in ranks.values()} == {3}
+    for name, parameter in solver.named_parameters():
+        if ".lora_A." in name:
+            assert ".key." in name
+            assert parameter.shape[0] == 3
     rows = solver.get_input_embeddings().trained_tokens.rows
-    assert len(rows) == len(processor.number_token_ids) and rows.requires_grad
-    for fields, message in (
+    assert len(rows) == len(processor.number_token_ids)
+    assert rows.requires_grad
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
         ({"lora_rank": 0}, "`lora_rank`.* 0"),
         ({"lora_alpha": 4}, "`lora_alpha`.*`lora_rank`"),
         ({"lora_rank": 1, "lora_dropout": 1.0}, r"`lora_dropout`.* 1\.0"),
         ({"lora_rank": 1, "lora_alpha": 0}, "`lora_alpha`.* 0"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            build_solver(tiny_rows(), solver=str(solver_folder), **fields)
+    ],
+)
+def test_impossible_adapters_are_named(solver_folder, fields, message):
+    with pytest.raises(ValueError, match=message):
+        build_solver(tiny_rows(), solver=str(solver_folder), **fields)

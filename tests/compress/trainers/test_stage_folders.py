@@ -9,68 +9,79 @@ from hf_mwp.compress.trainers import DistillationConfig, stage_folders
 from hf_mwp.compress.trainers.stage_folders import describe_training, digest_of_rows, run_together
 from hf_mwp.utils.files import write_json
 from hf_mwp.utils.job import LOCK, RECORD, Job, digest_of, process_lock
+from tests.compress.trainers.distilling import QUIET
 from tests.compress.trainers.processes import finish, launch, start
 
 
 ROWS = [{"input_ids": [1, 2]}, {"input_ids": [3]}]
+ONE_PROCESS = SimpleNamespace(distributed_state=None)
+BEST = {"eval_strategy": "epoch", "save_strategy": "epoch", "load_best_model_at_end": True}
 
 
-def digest(folder, rows=ROWS, eval_rows=None, methods=(), free=(), **fields):
-    args = DistillationConfig(output_dir=str(folder), use_cpu=True, report_to="none", **fields)
+def digest(folder="run", rows=ROWS, eval_rows=None, methods=(), free=(), **fields):
+    args = DistillationConfig(output_dir=folder, **QUIET, **fields)
     data = {"train_dataset": rows, "eval_dataset": eval_rows, "data_collator": None, "processing_class": None}
     return digest_of(describe_training(args, data, methods, free))
 
 
-def test_what_a_training_depends_on(tmp_path):
-    before = digest(tmp_path)
-    # Places, logs and devices do not count, nor what only the loop reads.
-    assert digest(tmp_path / "other", logging_nan_inf_filter=False, per_device_eval_batch_size=2) == before
-    assert digest(tmp_path, temperature=3.0, free=["temperature"]) == digest(tmp_path, free=["temperature"])
-    others = [
-        digest(tmp_path, temperature=3.0),
-        digest(tmp_path, rows=ROWS[:1]),
-        digest(tmp_path, eval_rows=ROWS),
-        digest(tmp_path, eval_rows={"a": ROWS}),
-        digest(tmp_path, eval_rows={"a": ROWS[:1]}),
-        digest(tmp_path, eval_rows={"b": ROWS}),
-        digest(tmp_path, methods=[SoftLabels()]),
-        digest(tmp_path, methods=[HardLabels()]),
-    ]
-    assert len({before, *others}) == 9
-    assert digest(tmp_path, save_total_limit=2) == before
-    patient = {"eval_strategy": "epoch", "save_strategy": "epoch", "load_best_model_at_end": True}
-    assert digest(tmp_path, early_stopping_patience=2, **patient) != digest(tmp_path, **patient)
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"folder": "elsewhere", "logging_nan_inf_filter": False, "per_device_eval_batch_size": 2},
+        {"save_total_limit": 2},
+    ],
+)
+def test_folders_logs_and_evaluation_batches_are_not_in_the_digest(fields):
+    assert digest(**fields) == digest()
 
 
-def test_rows_of_one_part_are_not_those_of_another():
+def test_fields_that_only_the_loop_reads_are_not_in_the_digest():
+    assert digest(temperature=3.0, free=["temperature"]) == digest(free=["temperature"])
+
+
+def test_arguments_rows_and_methods_are_in_the_digest():
+    digests = {
+        digest(),
+        digest(temperature=3.0),
+        digest(rows=ROWS[:1]),
+        digest(eval_rows=ROWS),
+        digest(eval_rows={"a": ROWS}),
+        digest(eval_rows={"a": ROWS[:1]}),
+        digest(eval_rows={"b": ROWS}),
+        digest(methods=[SoftLabels()]),
+        digest(methods=[HardLabels()]),
+        digest(**BEST),
+        digest(**BEST, early_stopping_patience=2),
+    }
+    assert len(digests) == 11
+
+
+def test_rows_of_one_split_are_not_those_of_another():
     assert digest_of_rows({"a": ROWS, "b": None}) != digest_of_rows({"a": None, "b": ROWS})
 
 
-def test_filled_with_something_else_it_is_refused(tmp_path):
-    one_process = SimpleNamespace(distributed_state=None)
+def test_a_completed_folder_is_not_filled_again_and_refused_for_another_job(tmp_path):
     calls = []
-    folder = Job(tmp_path / "trial", {"seed": "abc"})
-    for _ in range(2):
-        run_together(folder, lambda: calls.append(1), one_process)
-    assert calls == [1]
+    job = Job(tmp_path / "trial", {"seed": "abc"})
+    run_together(job, lambda: calls.append(1), ONE_PROCESS)
+    run_together(job, lambda: calls.append(1), ONE_PROCESS)
     with pytest.raises(ValueError, match=r"\babc\b.*\bdef\b"):
-        run_together(Job(tmp_path / "trial", {"seed": "def"}), lambda: calls.append(2), one_process)
-    assert calls == [1] and folder.is_done
+        run_together(Job(tmp_path / "trial", {"seed": "def"}), lambda: calls.append(1), ONE_PROCESS)
+    assert len(calls) == 1
+    assert job.is_done
 
 
-def test_checkpoints_go_only_after_the_work_is_recorded(tmp_path, monkeypatch):
-    one_process = SimpleNamespace(distributed_state=None)
-    found = []
-    folder = Job(tmp_path / "trial", {"seed": "abc"})
-    remove = stage_folders.remove_checkpoints
+def test_checkpoints_are_removed_after_the_job_is_recorded(tmp_path, monkeypatch):
+    job = Job(tmp_path / "trial", {"seed": "abc"})
+    remove_checkpoints = stage_folders.remove_checkpoints
 
-    def note(path):
-        found.append((folder.is_done, (path / "checkpoint-2").is_dir()))
-        remove(path)
+    def remove_of_recorded_job(folder):
+        assert job.is_done
+        remove_checkpoints(folder)
 
-    monkeypatch.setattr(stage_folders, "remove_checkpoints", note)
-    run_together(folder, lambda: (folder.path / "checkpoint-2").mkdir(), one_process)
-    assert found == [(True, True)] and not (folder.path / "checkpoint-2").exists()
+    monkeypatch.setattr(stage_folders, "remove_checkpoints", remove_of_recorded_job)
+    run_together(job, lambda: (job.path / "checkpoint-2").mkdir(), ONE_PROCESS)
+    assert not (job.path / "checkpoint-2").exists()
 
 
 def fill(run):
@@ -78,26 +89,25 @@ def fill(run):
     from accelerate import PartialState
 
     state = PartialState(cpu=True)
-    folder = Job(Path(run["output_dir"]), {"seed": "abc"})
-    mark = folder.path.with_name("{}-" + str(state.process_index))
+    job = Job(Path(run["output_dir"]), {"seed": "abc"})
     state.wait_for_everyone()
-    Path(str(mark).format("begun")).touch()
-    work = Path(str(mark).format("worked")).touch
-    run_together(folder, work, SimpleNamespace(distributed_state=state))
+    job.path.with_name(f"begun-{state.process_index}").touch()
+    work = job.path.with_name(f"worked-{state.process_index}").touch
+    run_together(job, work, SimpleNamespace(distributed_state=state))
 
 
 def test_a_folder_that_another_run_fills_meanwhile_is_not_filled_by_any_process(tmp_path):
     folder = tmp_path / "trial"
     with process_lock(folder / LOCK):
         started = start(fill, [{"output_dir": str(folder)}], 2)
-        while not all((tmp_path / f"begun-{rank}").exists() for rank in range(2)):
+        while len(list(tmp_path.glob("begun-*"))) < 2:
             assert all(process.is_alive() for process, _ in started)
             time.sleep(0.02)
         # Time for a process that does not wait for the main process.
-        time.sleep(1)
+        time.sleep(0.5)
         write_json(folder / RECORD, {"fingerprint": digest_of({"seed": "abc"})})
-    done = finish(started)
-    assert done.returncode == 0, done.stderr[-3000:]
+    result = finish(started)
+    assert result.returncode == 0, result.stderr[-3000:]
     assert not list(tmp_path.glob("worked-*"))
     assert launch(fill, [{"output_dir": str(tmp_path / "other")}], 2).returncode == 0
     assert len(list(tmp_path.glob("worked-*"))) == 2

@@ -18,22 +18,26 @@ from hf_mwp import StarkConfig
         ({"push_to_hub": True}, "`push_to_hub`.*`trainer.model`"),
     ],
 )
-def test_impossible_arguments(fields, message, tmp_path):
+def test_impossible_arguments_are_named(fields, message, tmp_path):
     with pytest.raises(ValueError, match=message):
         StarkConfig(output_dir=str(tmp_path), **fields)
 
 
+PAPER = {
+    "sparsities": [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9],
+    "expressiveness_weight": 0.5,
+    "temperature": 2,
+    "scale_by_square": True,
+    "soft_label_weight": 0.5,
+    "weight_decay": 0.01,
+    "warmup_steps": 0.1,
+    "max_grad_norm": 5.0,
+    "lr_scheduler_type": "linear",
+    "num_train_epochs": 10,
+    "early_stopping_patience": 5,
+}
+
+
 def test_the_defaults_are_the_papers(tmp_path):
     config = StarkConfig(output_dir=str(tmp_path))
-    assert config.sparsities == [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]
-    assert (config.expressiveness_weight, config.temperature, config.scale_by_square, config.soft_label_weight) == (
-        0.5,
-        2,
-        True,
-        0.5,
-    )
-    assert (config.weight_decay, config.warmup_steps, config.max_grad_norm) == (0.01, 0.1, 5.0)
-    assert config.lr_scheduler_type == "linear" and (config.num_train_epochs, config.early_stopping_patience) == (
-        10,
-        5,
-    )
+    assert {name: getattr(config, name) for name in PAPER} == PAPER

@@ -1,7 +1,6 @@
 """Arguments of trainers as users of `Trainer` and of Transformers' example scripts pass them."""
 
 import dataclasses
-from dataclasses import dataclass, field
 
 import pytest
 from transformers import HfArgumentParser
@@ -10,94 +9,50 @@ from hf_mwp.compress.trainers import (
     DistillationConfig,
     DistillationTrainer,
     Seq2SeqDistillationConfig,
-    Seq2SeqDistillationTrainer,
     Seq2SeqFineTuningConfig,
-    Seq2SeqFineTuningTrainer,
 )
-from tests.compress.trainers.distilling import pad
-from tests.tiny import tiny_classifier, tiny_classifier_rows, tiny_tokenizer
-from tests.tiny_seq2seq import tiny_pairs, tiny_seq2seq
+from tests.compress.trainers.distilling import QUIET, pad
+from tests.tiny import tiny_classifier, tiny_classifier_rows
 
 
-COMMON = {"use_cpu": True, "report_to": "none", "disable_tqdm": True}
-
-
-@dataclass
-class ModelArguments:
-    """As in `run_translation.py` and `run_summarization.py` of Transformers."""
-
-    model_name_or_path: str = field(metadata={"help": "Path of a model."})
-    config_name: str | None = None
-    tokenizer_name: str | None = None
-    cache_dir: str | None = None
-    use_fast_tokenizer: bool = True
-    model_revision: str = "main"
-    token: str | None = None
-    trust_remote_code: bool = False
-    resize_position_embeddings: bool | None = None
-
-
-@dataclass
-class DataTrainingArguments:
-    """As in these scripts, and `run_seq2seq_qa.py`."""
-
-    source_lang: str | None = None
-    target_lang: str | None = None
-    lang: str | None = None
-    dataset_name: str | None = None
-    dataset_config_name: str | None = None
-    text_column: str | None = None
-    summary_column: str | None = None
-    context_column: str | None = "context"
-    question_column: str | None = "question"
-    answer_column: str | None = "answers"
-    train_file: str | None = None
-    validation_file: str | None = None
-    test_file: str | None = None
-    overwrite_cache: bool = False
-    preprocessing_num_workers: int | None = None
-    max_source_length: int | None = 1024
-    max_target_length: int | None = 128
-    val_max_target_length: int | None = None
-    max_seq_length: int = 384
-    max_answer_length: int = 30
-    val_max_answer_length: int | None = None
-    pad_to_max_length: bool = False
-    max_train_samples: int | None = None
-    max_eval_samples: int | None = None
-    max_predict_samples: int | None = None
-    version_2_with_negative: bool = False
-    null_score_diff_threshold: float = 0.0
-    doc_stride: int = 128
-    n_best_size: int = 20
-    num_beams: int | None = field(default=None, metadata={"help": "Number of beams to use for evaluation."})
-    ignore_pad_token_for_loss: bool = True
-    source_prefix: str | None = ""
-    forced_bos_token: str | None = None
+# Options of `run_translation.py`, `run_summarization.py` and `run_seq2seq_qa.py` of Transformers.
+SCRIPT_OPTIONS = """
+model_name_or_path config_name tokenizer_name cache_dir use_fast_tokenizer model_revision token trust_remote_code
+resize_position_embeddings source_lang target_lang lang dataset_name dataset_config_name text_column summary_column
+context_column question_column answer_column train_file validation_file test_file overwrite_cache
+preprocessing_num_workers max_source_length max_target_length val_max_target_length max_seq_length max_answer_length
+val_max_answer_length pad_to_max_length max_train_samples max_eval_samples max_predict_samples version_2_with_negative
+null_score_diff_threshold doc_stride n_best_size num_beams ignore_pad_token_for_loss source_prefix forced_bos_token
+"""
+ScriptArguments = dataclasses.make_dataclass(
+    "ScriptArguments", [(name, str | None, None) for name in SCRIPT_OPTIONS.split()]
+)
 
 
 @pytest.mark.parametrize("config_class", [Seq2SeqDistillationConfig, Seq2SeqFineTuningConfig])
 def test_scripts_of_transformers_parse_the_config(config_class, tmp_path):
-    parser = HfArgumentParser((ModelArguments, DataTrainingArguments, config_class))
-    flags = ["--model_name_or_path", "x", "--num_beams", "4", "--output_dir", str(tmp_path), "--use_cpu", "true"]
-    _, data, args = parser.parse_args_into_dataclasses([*flags, "--generation_num_beams", "3"])
-    assert data.num_beams == 4 and args.generation_num_beams == 3 and args.num_beams == 1
+    parser = HfArgumentParser((ScriptArguments, config_class))
+    flags = ["--num_beams", "4", "--generation_num_beams", "3", "--output_dir", str(tmp_path), "--use_cpu", "true"]
+    script_args, args = parser.parse_args_into_dataclasses(flags)
     assert type(args) is config_class
+    assert script_args.num_beams == "4"
+    assert args.generation_num_beams == 3
+    assert args.num_beams == 1
 
 
 @pytest.mark.parametrize("config_class", [Seq2SeqDistillationConfig, Seq2SeqFineTuningConfig])
 def test_python_passes_the_number_of_beams(config_class, tmp_path):
-    args = config_class(str(tmp_path), num_beams=3, **COMMON)
+    args = config_class(str(tmp_path), num_beams=3, **QUIET)
     assert args.num_beams == args.generation_num_beams == 3
-    assert config_class(str(tmp_path), **COMMON).num_beams == 1
+    assert config_class(str(tmp_path), **QUIET).num_beams == 1
     with pytest.raises(ValueError, match="`num_beams`.* 0"):
-        config_class(str(tmp_path), num_beams=0, **COMMON)
-    assert "num_beams" in {each.name for each in dataclasses.fields(args)}
+        config_class(str(tmp_path), num_beams=0, **QUIET)
+    assert "num_beams" in {field.name for field in dataclasses.fields(args)}
 
 
 def test_arguments_by_position(tmp_path):
     rows = tiny_classifier_rows(4)
-    args = DistillationConfig(str(tmp_path), **COMMON)
+    args = DistillationConfig(str(tmp_path), **QUIET)
     student = tiny_classifier()
     teacher = tiny_classifier(1)
     trainers = [
@@ -107,50 +62,43 @@ def test_arguments_by_position(tmp_path):
         DistillationTrainer(student, args=args, data_collator=pad, train_dataset=rows, teacher_model=teacher),
     ]
     for trainer in trainers:
-        assert trainer.model is student and trainer.args is args and trainer.data_collator is pad
-        assert trainer.teacher_model is teacher and trainer.train_dataset is rows
+        assert trainer.model is student
+        assert trainer.teacher_model is teacher
+        assert trainer.args is args
+        assert trainer.data_collator is pad
+        assert trainer.train_dataset is rows
 
 
-def test_arguments_of_sequence_to_sequence_trainers_by_position(tmp_path):
-    student = tiny_seq2seq()
-    teacher = tiny_seq2seq(seed=1)
-    rows = tiny_pairs(4)
-    args = Seq2SeqDistillationConfig(str(tmp_path), **COMMON)
-    keywords = {"processing_class": tiny_tokenizer()}
-    for trainer in (
-        Seq2SeqDistillationTrainer(student, args, None, rows, rows, teacher_model=teacher, **keywords),
-        Seq2SeqDistillationTrainer(student, teacher, args, None, rows, rows, **keywords),
-    ):
-        assert trainer.args is args and trainer.teacher_model is teacher and trainer.train_dataset is rows
-    args = Seq2SeqFineTuningConfig(str(tmp_path), **COMMON)
-    assert Seq2SeqFineTuningTrainer(student, args, None, rows, rows, **keywords).args is args
-
-
-CARELESS = {
-    "no model": (lambda student, args: {"args": args}, TypeError, "`model` must be a model, got `NoneType`.*Pass"),
-    "a name": (lambda student, args: {"model": "bert", "args": args}, TypeError, "`model`.* 'bert'.*from_pretrained"),
-    "a function": (lambda student, args: {"model": tiny_classifier}, TypeError, "`model`.*`function`"),
-    "model_init": (lambda student, args: {"model_init": tiny_classifier}, ValueError, "`model_init`.*`model="),
-    "no teacher": (lambda student, args: {"model": student, "teacher_model": None}, TypeError, "`NoneType`.*Load"),
-    "a teacher's name": (lambda student, args: {"model": student, "teacher_model": "bert"}, TypeError, "`str`.*Load"),
-}
-
-
-@pytest.mark.parametrize("name", CARELESS)
-def test_careless_arguments_are_named(name, tmp_path):
-    make, error, message = CARELESS[name]
-    args = DistillationConfig(str(tmp_path), **COMMON)
-    keywords = {"teacher_model": tiny_classifier(1), "train_dataset": tiny_classifier_rows(4), "data_collator": pad}
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"model": None}, TypeError, "`model`.*`NoneType`"),
+        ({"model": "bert"}, TypeError, "`model`.* 'bert'.*from_pretrained"),
+        ({"model": tiny_classifier}, TypeError, "`model`.*`function`"),
+        ({"model": None, "model_init": tiny_classifier}, ValueError, "`model_init`.*`model="),
+        ({"teacher_model": None}, TypeError, "`teacher_model`.*`NoneType`"),
+        ({"teacher_model": "bert"}, TypeError, "`teacher_model`.*`str`"),
+    ],
+)
+def test_arguments_that_are_no_models_are_named(changes, error, message, tmp_path):
+    keywords = {
+        "model": tiny_classifier(),
+        "teacher_model": tiny_classifier(1),
+        "args": DistillationConfig(str(tmp_path), **QUIET),
+        "train_dataset": tiny_classifier_rows(4),
+        "data_collator": pad,
+    }
     with pytest.raises(error, match=message):
-        DistillationTrainer(**keywords | make(tiny_classifier(), args))
+        DistillationTrainer(**(keywords | changes))
 
 
 def test_too_many_or_repeated_arguments_are_named(tmp_path):
-    args = DistillationConfig(str(tmp_path), **COMMON)
+    args = DistillationConfig(str(tmp_path), **QUIET)
     student = tiny_classifier()
+    teacher = tiny_classifier(1)
     with pytest.raises(TypeError, match="`args` is passed twice"):
-        DistillationTrainer(student, args, args=args, teacher_model=tiny_classifier(1))
+        DistillationTrainer(student, args, args=args, teacher_model=teacher)
     with pytest.raises(TypeError, match="`teacher_model` is passed twice"):
-        DistillationTrainer(student, tiny_classifier(1), args, teacher_model=tiny_classifier(1))
+        DistillationTrainer(student, teacher, args, teacher_model=teacher)
     with pytest.raises(TypeError, match="at most 13 positional arguments, got 20"):
         DistillationTrainer(student, args, *[None] * 18)

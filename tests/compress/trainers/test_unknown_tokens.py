@@ -1,18 +1,13 @@
 """All trainers warn of texts that the tokenizer cannot read, before the training."""
 
-import re
-
 import pytest
 
 from hf_mwp.compress.trainers import DistillationConfig, DistillationTrainer, unknown_tokens
 from hf_mwp.solver.training import PreTrainingConfig, PreTrainingTrainer, SolverTrainer, SolverTrainingConfig
+from tests.compress.trainers.distilling import QUIET
 from tests.other_tokens import in_other_tokens, other_processor
 from tests.pretraining import text_processor, tiny_student
-from tests.tiny import tiny_classifier, tiny_processor, tiny_rows, tiny_solver, tiny_tokenizer
-
-
-COMMON = {"use_cpu": True, "report_to": "none", "disable_tqdm": True}
-UNREADABLE = "鸡鹅羊猪，3个"
+from tests.tiny import tiny_processor, tiny_rows, tiny_solver
 
 
 @pytest.fixture
@@ -23,65 +18,42 @@ def messages(caplog, monkeypatch):
 
 
 def unreadable_rows():
-    return [{**row, "text": UNREADABLE + row["text"]} for row in tiny_rows(12)]
+    return [{**row, "text": "鸡鹅羊猪，3个" + row["text"]} for row in tiny_rows(12)]
 
 
 def solver_trainer(folder, rows):
     processor = tiny_processor(max_length=64)
-    args = SolverTrainingConfig(output_dir=folder, **COMMON)
+    args = SolverTrainingConfig(folder, **QUIET)
     return SolverTrainer(tiny_solver(processor), args, train_dataset=rows, processing_class=processor)
-
-
-def distillation_trainer(folder, rows):
-    processor = tiny_processor(max_length=64)
-    args = DistillationConfig(output_dir=folder, **COMMON)
-    teacher = tiny_solver(processor, layers=4, seed=1)
-    return DistillationTrainer(tiny_solver(processor), teacher, args, train_dataset=rows, processing_class=processor)
 
 
 def pretraining_trainer(folder, rows):
     processor = text_processor()
-    args = PreTrainingConfig(output_dir=folder, pos_loss_weight=0, validation_fraction=0.2, **COMMON)
+    args = PreTrainingConfig(folder, pos_loss_weight=0, validation_fraction=0.2, **QUIET)
     texts = [row["text"] + "小明" * number for number, row in enumerate(rows)]
     return PreTrainingTrainer(tiny_student(processor), args, train_dataset=texts, processing_class=processor)
 
 
-def classifier_trainer(folder, rows):
-    tokenizer = tiny_tokenizer()
-    texts = [re.sub(r"\d+", "", row["text"]) for row in rows]
-    encoded = [{"input_ids": tokenizer(text)["input_ids"], "labels": 0, "text": text} for text in texts]
-    args = DistillationConfig(output_dir=folder, hidden_loss=None, embedding_weight=0.0, **COMMON)
-    models = tiny_classifier(vocab_size=len(tokenizer)), tiny_classifier(1, vocab_size=len(tokenizer))
-    return DistillationTrainer(*models, args, train_dataset=encoded, processing_class=tokenizer)
-
-
-@pytest.mark.parametrize(
-    "make",
-    [solver_trainer, distillation_trainer, pretraining_trainer, classifier_trainer],
-    ids=lambda make: make.__name__,
-)
-def test_trainers_warn_of_texts_that_the_tokenizer_cannot_read(make, messages, tmp_path):
-    make(str(tmp_path / "readable"), tiny_rows(12))
+@pytest.mark.parametrize("make_trainer", [solver_trainer, pretraining_trainer])
+def test_trainers_warn_of_texts_that_the_tokenizer_cannot_read(make_trainer, messages, tmp_path):
+    make_trainer(str(tmp_path / "readable"), tiny_rows(12))
     assert not messages()
-    make(str(tmp_path / "unreadable"), unreadable_rows())
+    make_trainer(str(tmp_path / "unreadable"), unreadable_rows())
     [message] = messages()
-    assert "'鸡', '鹅', '羊' in '鸡鹅羊猪，" in message and "'bert-base-chinese'" in message
+    assert "'鸡', '鹅', '羊' in '鸡鹅羊猪，" in message
+    assert "'bert-base-chinese'" in message
 
 
-def test_texts_that_only_the_tokenizer_of_a_teacher_cannot_read(messages, tmp_path):
+def test_tokenizers_of_student_and_teacher_are_both_warned_of(messages, tmp_path):
     processor = tiny_processor(max_length=64)
-    other = other_processor(processor)
-    teacher = in_other_tokens(tiny_solver(processor, layers=4, seed=1), processor, other)
-    args = DistillationConfig(output_dir=str(tmp_path), hidden_loss=None, embedding_weight=0.0, **COMMON)
+    teacher_processor = other_processor(processor)
+    teacher = in_other_tokens(tiny_solver(processor, layers=4, seed=1), processor, teacher_processor)
+    args = DistillationConfig(str(tmp_path), hidden_loss=None, embedding_weight=0.0, **QUIET)
+    processors = {"processing_class": processor, "teacher_processing_class": teacher_processor}
     # The teacher knows one of these tokens, the student none.
-    DistillationTrainer(
-        tiny_solver(processor),
-        teacher,
-        args,
-        train_dataset=unreadable_rows(),
-        processing_class=processor,
-        teacher_processing_class=other,
-    )
+    DistillationTrainer(tiny_solver(processor), teacher, args, train_dataset=unreadable_rows(), **processors)
     student_message, teacher_message = messages()
-    assert "'鸡', '鹅', '羊'" in student_message and "vocabulary of the tokenizer" in student_message
-    assert "'鹅', '羊', '猪'" in teacher_message and "vocabulary of the tokenizer of teacher 1" in teacher_message
+    assert "'鸡', '鹅', '羊'" in student_message
+    assert "vocabulary of the tokenizer" in student_message
+    assert "'鹅', '羊', '猪'" in teacher_message
+    assert "vocabulary of the tokenizer of teacher 1" in teacher_message
