@@ -1,4 +1,4 @@
-"""The public data sets as a whole: what parses, what agrees with its answer, and what does not, by name."""
+"""The public data sets as a whole: equations that cannot be parsed or do not give their answer, by the problem's id."""
 
 import json
 import os
@@ -18,9 +18,12 @@ pytestmark = [
 ]
 
 
-def rows(name):
+def read_rows(name):
+    rows = []
     with open(DATA / name, encoding="utf-8") as lines:
-        return [json.loads(line) for line in lines]
+        for line in lines:
+            rows.append(json.loads(line))
+    return rows
 
 
 def answer_value(answer):
@@ -34,18 +37,20 @@ def answer_value(answer):
         return float(Expression.from_infix(text).evaluate())
 
 
-def sweep(problems):
-    """Ids that do not parse and ids that do not give their answer, of `(id, equation, answer)`."""
-    unparsed, disagreeing = [], []
-    for name, equation, answer in problems:
+def sweep(rows, id_field="id", equation_field="equation", answer_field="ans"):
+    """Return the ids of the problems that do not parse, and of those that do not give their answer."""
+    unparsed = []
+    disagreeing = []
+    for row in rows:
+        equation = row[equation_field]
         try:
-            tree = Expression.from_infix(equation)
+            tree = Expression.from_infix(equation if isinstance(equation, str) else equation[0])
         except ExpressionError:
-            unparsed.append(name)
+            unparsed.append(row[id_field])
             continue
-        expected = answer_value(answer)
+        expected = answer_value(row[answer_field])
         if abs(float(tree.evaluate()) - expected) > 1e-4 * abs(expected):
-            disagreeing.append(name)
+            disagreeing.append(row[id_field])
         assert tree.canonical().canonical() == tree.canonical()
         assert Expression.from_infix(str(tree), [leaf.token for leaf in tree.leaves()]) == tree
     return unparsed, disagreeing
@@ -53,86 +58,90 @@ def sweep(problems):
 
 @pytest.mark.slow
 def test_math23k():
-    problems = [row for split in ("train", "valid", "test") for row in rows(f"math23k/{split}.jsonl")]
-    assert len(problems) == 23162
-    unparsed, disagreeing = sweep((row["id"], row["equation"], row["ans"]) for row in problems)
-    assert unparsed == ["17520", "10431"]
-    assert disagreeing == ["9761", "12495", "22085", "9718"]
+    rows = []
+    for split in ("train", "valid", "test"):
+        rows += read_rows(f"math23k/{split}.jsonl")
+    assert len(rows) == 23162
+    assert sweep(rows) == (["17520", "10431"], ["9761", "12495", "22085", "9718"])
 
 
-@pytest.mark.parametrize(
-    "name, count, disagree",
-    [
-        ("ape210k/valid", 5000, ["1219785"]),
-        ("ape210k/test", 2500, ["323674", "97912"]),
-        ("ape_clean/test", 2500, ["323674", "97912"]),
-    ],
-)
-def test_ape(name, count, disagree):
-    problems = rows(f"{name}.jsonl")
-    assert len(problems) == count
-    assert sweep((row["id"], row["equation"], row["ans"]) for row in problems) == ([], disagree)
+@pytest.mark.slow
+def test_ape_validation():
+    rows = read_rows("ape210k/valid.jsonl")
+    assert len(rows) == 5000
+    assert sweep(rows) == ([], ["1219785"])
 
 
-def test_ape_clean_list_agrees_throughout():
-    listed = set((DATA / "ape_clean/ape_kg_test_id.txt").read_text().split())
-    problems = [row for row in rows("ape_clean/test.jsonl") if row["id"] in listed]
-    assert len(problems) == 1548
-    assert sweep((row["id"], row["equation"], row["ans"]) for row in problems) == ([], [])
+def test_ape_clean():
+    rows = read_rows("ape_clean/test.jsonl")
+    listed = (DATA / "ape_clean/ape_kg_test_id.txt").read_text().split()
+    assert len(rows) == 2500
+    assert len({row["id"] for row in rows}.intersection(listed)) == 1548
+    assert sweep(rows) == ([], ["323674", "97912"])
+    assert not {"323674", "97912"}.intersection(listed)
 
 
 def test_asdiv_a():
-    problems = rows("asdiv/asdiv_a.jsonl")
-    unparsed, disagreeing = sweep((row["id"], row["formula"], row["answer"]) for row in problems)
-    assert (len(problems), unparsed, len(disagreeing)) == (1218, [], 29)
-    types = {row["id"]: row["solution_type"] for row in problems}
-    assert sum(types[name] in ("Floor-Division", "Ceil-Division") for name in disagreeing) == 28
+    rows = read_rows("asdiv/asdiv_a.jsonl")
+    unparsed, disagreeing = sweep(rows, equation_field="formula", answer_field="answer")
+    assert (len(rows), unparsed, len(disagreeing)) == (1218, [], 29)
+    rounded = [row for row in rows if row["solution_type"] in ("Floor-Division", "Ceil-Division")]
+    assert len({row["id"] for row in rounded}.intersection(disagreeing)) == 28
 
 
-def test_mawps():
-    problems = rows("mawps/mawps_single.jsonl")
-    unparsed, disagreeing = sweep((row["iIndex"], row["lEquations"][0], row["lSolutions"][0]) for row in problems)
-    assert (len(problems), unparsed) == (1987, [263])
+MAWPS_FIELDS = ("iIndex", "lEquations", "lSolutions")
+
+
+def test_mawps_with_one_operation_or_more():
+    rows = read_rows("mawps/mawps_single.jsonl")
+    unparsed, disagreeing = sweep(rows, *MAWPS_FIELDS)
+    assert (len(rows), unparsed) == (1987, [263])
     assert disagreeing == [3165, 3177, 3327, 1853, 3162, 3307, 3100, 2004, 1659, 3298, 3071, 3330, 3253]
 
 
+def is_solved(equation):
+    """Whether the equation is arithmetic, or has an unknown alone on one side that the other side does not have."""
+    sides = [side.strip() for side in equation.split("=")]
+    unknown = [side for side in sides if re.fullmatch(r"[A-Za-z_]\w*", side)]
+    arithmetic = "".join(side for side in sides if side not in unknown)
+    return ";" not in equation and len(unknown) <= 1 and not re.search("[A-Za-z]", arithmetic)
+
+
+def assert_refused(equation):
+    with pytest.raises(ExpressionError) as error:
+        Expression.from_infix(equation)
+    assert error.value.token is not None
+
+
 def test_mawps_with_equations_to_solve():
-    problems = rows("mawps/mawps.jsonl")
-    solved = [row for row in problems if _is_solved(row["lEquations"][0]) and len(row["lEquations"]) == 1]
-    assert (len(problems), len(solved)) == (2373, 2023)
-    unparsed, disagreeing = sweep((row["iIndex"], row["lEquations"][0], row["lSolutions"][0]) for row in solved)
+    rows = read_rows("mawps/mawps.jsonl")
+    solved = []
+    for row in rows:
+        equations = row["lEquations"]
+        if len(equations) == 1 and is_solved(equations[0]):
+            solved.append(row)
+        else:
+            assert_refused(";".join(equations))
+    assert (len(rows), len(solved)) == (2373, 2023)
+    unparsed, disagreeing = sweep(solved, *MAWPS_FIELDS)
     assert (unparsed, len(disagreeing)) == ([263], 18)
-    for row in problems:
-        if row not in solved:
-            with pytest.raises(ExpressionError) as info:
-                Expression.from_infix(";".join(row["lEquations"]))
-            assert info.value.token is not None
 
 
 def test_hmwp():
-    problems = rows("hmwp/hmwp.jsonl")
-    solved = [row for row in problems if _is_solved(row["equation"])]
-    assert (len(problems), len(solved)) == (5491, 2)
-    assert sweep((row["id"], row["equation"], row["ans"]) for row in solved) == ([], [])
-    for row in problems:
-        if row not in solved:
-            with pytest.raises(ExpressionError) as info:
-                Expression.from_infix(row["equation"])
-            assert info.value.token in ("x", "y", ";", "=")
+    rows = read_rows("hmwp/hmwp.jsonl")
+    solved = []
+    for row in rows:
+        if is_solved(row["equation"]):
+            solved.append(row)
+        else:
+            assert_refused(row["equation"])
+    assert (len(rows), len(solved)) == (5491, 2)
+    assert sweep(solved) == ([], [])
 
 
 def test_cm17k():
-    problems = rows("cm17k/valid.jsonl")
-    solved = [row for row in problems if _is_solved(row["equation"])]
-    assert (len(problems), len(solved)) == (1703, 641)
-    assert {row["type"] for row in solved} == {0, 1}
-    unparsed, disagreeing = sweep((row["id"], row["equation"], row["ans"]) for row in solved)
+    rows = read_rows("cm17k/valid.jsonl")
+    solved = [row for row in rows if is_solved(row["equation"])]
+    assert (len(rows), len(solved)) == (1703, 641)
+    unparsed, disagreeing = sweep(solved)
     assert (unparsed, len(disagreeing)) == ([], 43)
-
-
-def _is_solved(equation):
-    """Arithmetic alone, or with an unknown alone on one side that the other does not have."""
-    sides = [side.strip() for side in equation.split("=")]
-    unknown = [side for side in sides if re.fullmatch(r"[A-Za-z_]\w*", side)]
-    rest = [side for side in sides if side not in unknown]
-    return ";" not in equation and len(unknown) <= 1 and not re.search("[A-Za-z]", "".join(rest))
