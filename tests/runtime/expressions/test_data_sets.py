@@ -1,4 +1,4 @@
-"""The public data sets as a whole: equations that cannot be parsed or do not give their answer, by the problem's id."""
+"""The public data sets as a whole: ids of the problems that cannot be parsed or do not give their answer."""
 
 import json
 import os

@@ -46,7 +46,7 @@ def test_value_of_a_number(text, value):
     assert number == Fraction(value)
 
 
-NO_NUMBERS = "x N0 1/2 5. 1.2.3 --5 5%% (3/0) 1(3/0) (1.5/2) 12,34 1，234 1e5 (1/6)0 nan inf ² ٣ (3/8 3/8) (-3/8) 1_000"
+NO_NUMBERS = "x N0 1/2 5. 1.2.3 --5 5%% (3/0) 1(3/0) (1.5/2) 12,34 1，234 1e5 (1/6)0 nan inf ² ٣ (3/8 3/8) (-3/8)"
 
 
 @pytest.mark.parametrize("text", [*NO_NUMBERS.split(), "", " ", "1 2", "9" * 257])

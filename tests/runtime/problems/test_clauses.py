@@ -4,12 +4,12 @@ from hf_mwp.runtime.problems.clauses import find_question
 
 
 def question(text, language):
-    clauses, place = find_question(text, language)
-    return text[slice(*clauses[place])]
+    clauses, index = find_question(text, language)
+    return text[slice(*clauses[index])]
 
 
 @pytest.mark.parametrize(
-    ("language", "text", "found"),
+    ("language", "text", "expected"),
     [
         ("zh", "小明有[NUM]个苹果，一共有多少个？", "一共有多少个？"),
         ("zh", "一共有多少人不知道，女生[NUM]人，男生多少人？（用方程解）", "男生多少人？"),
@@ -20,8 +20,8 @@ def question(text, language):
         ("en", "Find the sum of 3.5 and [NUM]", "Find the sum of 3.5 and [NUM]"),
     ],
 )
-def test_the_last_clause_that_asks(language, text, found):
-    assert question(text, language) == found
+def test_last_clause_that_asks_is_the_question(language, text, expected):
+    assert question(text, language) == expected
 
 
 @pytest.mark.parametrize("text", ["", " ", "。。", "\n"])
