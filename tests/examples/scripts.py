@@ -1,12 +1,15 @@
-"""The scripts of `examples` as modules."""
+"""The scripts of `examples` as modules, and a check of their recipes."""
 
 import importlib.util
 import sys
 from pathlib import Path
 from types import ModuleType
 
+from hf_mwp.commands.recipes import Recipe
+
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
+READERS = ("pretrain", "train", "distill", "stark", "evaluate", "pseudo-label")
 
 
 def load_script(name: str | Path) -> ModuleType:
@@ -17,3 +20,13 @@ def load_script(name: str | Path) -> ModuleType:
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
     return module
+
+
+def check_data_dir(recipe: Recipe) -> None:
+    """Assert that each stage that reads a data set by its name has the folder of the data."""
+    folders = {str(stage.folder) for stage in recipe.stages.values()}
+    for stage in recipe.stages.values():
+        dataset = stage.options.get("dataset")
+        if dataset not in folders and stage.command in READERS:
+            data_dir = None if dataset == "ape_clean" else recipe.variables["data_dir"]
+            assert stage.options.get("data_dir") == data_dir, stage.name

@@ -7,7 +7,7 @@ import pytest
 from hf_mwp.commands.main import main
 from hf_mwp.commands.recipes import Recipe
 from hf_mwp.runtime import load_solver
-from tests.examples.test_recipes import EXAMPLES
+from tests.examples.scripts import EXAMPLES
 
 
 RECIPES = sorted(EXAMPLES.glob("compress_*.yaml"))

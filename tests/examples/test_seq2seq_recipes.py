@@ -5,7 +5,7 @@ import json
 import pytest
 
 from hf_mwp.commands.main import main
-from tests.examples.test_recipes import EXAMPLES
+from tests.examples.scripts import EXAMPLES
 
 
 TRANSLATION, MATH = (EXAMPLES / f"distill_{name}.yaml" for name in ("translation", "math_seq2seq"))
