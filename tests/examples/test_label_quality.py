@@ -15,7 +15,7 @@ def script():
 
 
 @pytest.mark.parametrize(
-    ("text", "annotation", "label", "kind"),
+    ("text", "annotation", "label", "judgement"),
     [
         ("4个和2个", "x=4+2", "2+4", "same"),
         ("4个和2个", "x=4+2", "4+2+0", "equivalent"),
@@ -26,8 +26,8 @@ def script():
         ("4个和2个", "x+", "4+2", "not judged"),
     ],
 )
-def test_kind_of_a_label(script, text, annotation, label, kind):
-    assert script.judge(MathWordProblem(text, annotation), label) == kind
+def test_judgement_of_a_label(script, text, annotation, label, judgement):
+    assert script.judge(MathWordProblem(text, annotation), label) == judgement
 
 
 def test_trees_without_a_value_do_not_mean_the_same(script):
@@ -35,19 +35,25 @@ def test_trees_without_a_value_do_not_mean_the_same(script):
     assert not script.mean_the_same(first, second, 2)
 
 
+def write_rows(path, *equations):
+    texts = ["2个和2元？", "有3个和5个？"]
+    answers = ["4", "8"]
+    rows = zip(texts, equations, answers, strict=False)
+    lines = [json.dumps(dict(zip(("text", "equation", "answer"), row, strict=True))) for row in rows]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return str(path)
+
+
 def test_counts_are_printed(script, tmp_path, monkeypatch, capsys):
-    rows = [
-        {"text": "2个和2元？", "equation": "2+2", "answer": "4"},
-        {"text": "有3个和5个？", "equation": "3+5", "answer": "8"},
-    ]
-    labels = [{**row, "equation": equation} for row, equation in zip(rows, ["2*2", "5+3"], strict=True)]
-    for name, records in (("annotated", rows), ("labelled", labels)):
-        lines = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
-        (tmp_path / f"{name}.jsonl").write_text(lines, encoding="utf-8")
-    paths = [str(tmp_path / f"{name}.jsonl") for name in ("labelled", "annotated")]
-    monkeypatch.setattr(sys, "argv", ["label_quality.py", *paths])
+    labelled = write_rows(tmp_path / "labelled.jsonl", "2*2", "5+3")
+    annotated = write_rows(tmp_path / "annotated.jsonl", "2+2", "3+5")
+    monkeypatch.setattr(sys, "argv", ["label_quality.py", labelled, annotated])
     script.main()
     assert "Right: 1 of 2" in capsys.readouterr().out
-    (tmp_path / "annotated.jsonl").write_text(json.dumps(rows[0]) + "\n", encoding="utf-8")
-    with pytest.raises(ValueError, match=r"no problem with the text of .*labelled\.jsonl, line 2"):
-        script.count_kinds(*paths, None)
+
+
+def test_label_without_an_annotation_is_named(script, tmp_path):
+    labelled = write_rows(tmp_path / "labelled.jsonl", "2*2", "5+3")
+    annotated = write_rows(tmp_path / "annotated.jsonl", "2+2")
+    with pytest.raises(ValueError, match=r"labelled\.jsonl, line 2"):
+        script.count_kinds(labelled, annotated, None)

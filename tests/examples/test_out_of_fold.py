@@ -70,9 +70,11 @@ def test_all_solvers_are_trained_once_and_evaluated(script, tmp_path, monkeypatc
     assert list(record["validation"]) == [name for name, _, _ in trainings]
     assert record["problems"] == 8
     assert isinstance(hf_mwp.load_solver(next(output.glob("out_of_fold-*")))[0], hf_mwp.MwpSolver)
-    # Completed trainings are skipped.
+    # Completed trainings are skipped, unless an option changes their result.
     assert script.main(argv) == 0
     assert len(trainings) == 5
+    assert script.main([*argv, "--soft_label_weight", "0.9"]) == 0
+    assert len(trainings) == 10
 
 
 def test_teachers_of_folds_do_not_see_their_problems(script, tmp_path):

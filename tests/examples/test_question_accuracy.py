@@ -19,11 +19,12 @@ def script():
 
 def test_the_problems_are_those_of_the_validation_splits(script):
     sets = script.chinese_sets(DATA)
-    known = {name: load_mwp_dataset(name, DATA)["validation"] for name in ("math23k", "unbiasedmwp")}
-    assert [each.text for each in sets["Math23k"]] == known["math23k"]["text"]
-    assert len(sets["UnbiasedMWP, with an operation"]) + len(sets["answer in the text"]) == len(known["unbiasedmwp"])
-    assert all(each.expression.num_operators == 1 for each in sets["one operation"])
-    assert 0 < len(sets["reversed"]) <= len(known["math23k"])
+    math23k = load_mwp_dataset("math23k", DATA)["validation"]
+    unbiased = load_mwp_dataset("unbiasedmwp", DATA)["validation"]
+    assert [problem.text for problem in sets["Math23k"]] == math23k["text"]
+    assert len(sets["UnbiasedMWP, with an operation"]) + len(sets["answer in the text"]) == len(unbiased)
+    assert all(problem.expression.num_operators == 1 for problem in sets["one operation"])
+    assert 0 < len(sets["reversed"]) <= len(math23k)
     # The problems of these few texts are too different to lend each other numbers.
     assert not sets["irrelevant numbers"]
 

@@ -22,14 +22,13 @@ def data_dir(tmp_path_factory):
     shutil.copytree(ROOT / "tests" / "fixtures", folder, dirs_exist_ok=True)
     for part in ("train", "test"):
         with gzip.open(ROOT / "examples" / "data" / "gsm8k" / f"{part}.jsonl.gz", "rt", encoding="utf-8") as lines:
-            (folder / "gsm8k" / f"{part}.jsonl").write_text("".join(islice(lines, 150)), encoding="utf-8")
+            (folder / "gsm8k" / f"{part}.jsonl").write_text("".join(islice(lines, 60)), encoding="utf-8")
     return folder
 
 
-@pytest.mark.parametrize("flags", [[], ["--asdiv"]])
-def test_held_out_problems_are_all_there_and_test_problems_are_not(tmp_path, data_dir, monkeypatch, flags):
+def test_held_out_problems_are_included_and_test_problems_are_not(tmp_path, data_dir, monkeypatch):
     file = tmp_path / "fit.jsonl"
-    monkeypatch.setattr(sys, "argv", ["reranker_data.py", str(file), f"--data_dir={data_dir}", *flags])
+    monkeypatch.setattr(sys, "argv", ["reranker_data.py", str(file), f"--data_dir={data_dir}", "--asdiv"])
     load_script("reranker_data.py").main()
     problems = [problem_from_row(row) for row in load_mwp_dataset(file, validation_fraction=0)["train"]]
     texts = {problem.text for problem in problems}

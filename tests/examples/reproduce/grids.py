@@ -51,10 +51,9 @@ TABLE = {
 }
 
 
-def write_table(folder: Path, recipe_too: bool = True, **changes) -> Path:
-    """Writes recipe and table, and returns the path of the table."""
-    if recipe_too:
-        (folder / "small.yaml").write_text(yaml.safe_dump(RECIPE))
+def write_table(folder: Path, **changes) -> Path:
+    """Write the recipe and the table with some fields replaced, and return the path of the table."""
+    (folder / "small.yaml").write_text(yaml.safe_dump(RECIPE))
     path = folder / "small_table.yaml"
     path.write_text(yaml.safe_dump({**TABLE, **changes}, sort_keys=False))
     return path

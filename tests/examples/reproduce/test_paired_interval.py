@@ -1,8 +1,6 @@
 import numpy as np
 import pytest
 
-from hf_mwp.compress.metrics.glue import GLUE_FIGURES
-from reproduce import paired_interval as module
 from reproduce.paired_interval import paired_interval
 from reproduce.table import Column
 from reproduce.table_result import ArmResult, ArmRun
@@ -65,60 +63,29 @@ def test_pairs_are_problems_if_their_outcomes_are_recorded():
     assert paired_interval(first, second, X).over == "seeds"
 
 
-@pytest.mark.parametrize("metric", sorted(GLUE_FIGURES))
-def test_metrics_that_are_no_shares_are_computed_of_resampled_examples(metric, monkeypatch):
-    monkeypatch.setattr(module, "RESAMPLES", 500)
-    rng = np.random.default_rng(0)
-    size = 20
-    labels = rng.normal(size=size).round(1) if metric == "spearman" else rng.integers(0, 2, size)
-    predictions = []
-    arms = []
-    for name in ("a", "b"):
-        runs = []
-        for seed in (1, 2):
-            row = np.where(rng.random(size) < 0.4, rng.permutation(labels), labels)
-            predictions.append(row)
-            examples = {"predictions": " ".join(map(str, row)), "labels": " ".join(map(str, labels))}
-            runs.append(ArmRun(seed, "done", {"x": 0.0}, examples={"x": examples}))
-        arms.append(ArmResult(name, name, runs=runs))
-    column = Column("x", "X", examples="x", metric=metric)
-    interval = paired_interval(*arms, column)
+def run_with_examples(num_right, seed=1):
+    predictions = "1 " * num_right + "0 " * (100 - num_right)
+    return ArmRun(seed, "done", {"x": 0.0}, examples={"x": {"predictions": predictions, "labels": "1 " * 100}})
 
-    def difference(rows):
-        figures = [naive(metric, row[rows].tolist(), labels[rows].tolist()) for row in predictions]
-        return 100 * (np.mean(figures[:2]) - np.mean(figures[2:]))
 
-    draws = np.random.default_rng(0).integers(size, size=(500, size))
-    low, high = np.percentile([difference(rows) for rows in draws], [2.5, 97.5])
-    assert interval.mean == pytest.approx(difference(np.arange(size)))
-    assert interval.low == pytest.approx(low)
-    assert interval.high == pytest.approx(high)
-    assert (interval.num_pairs, interval.over) == (20, "examples")
+def test_accuracy_of_examples_has_the_interval_of_their_outcomes():
+    examples = [ArmResult("a", "a", runs=[run_with_examples(num_right)]) for num_right in (59, 50)]
+    interval = paired_interval(*examples, Column("x", "X", examples="x", metric="accuracy"))
+    outcomes = [ArmResult("a", "a", runs=[run_of(num_right)]) for num_right in (59, 50)]
+    expected = paired_interval(*outcomes, X)
+    assert (interval.low, interval.high) == pytest.approx((expected.low, expected.high))
+    assert (interval.num_pairs, interval.over) == (100, "examples")
+
+
+def test_metrics_that_are_no_shares_are_computed_of_resampled_examples():
+    # A recall of 50 and 59 % at a precision of 1 is an F1 of 2 / 3 and 118 / 159.
+    first, second = (ArmResult("a", "a", runs=[run_with_examples(num_right)]) for num_right in (59, 50))
+    column = Column("x", "X", examples="x", metric="f1")
+    interval = paired_interval(first, second, column)
+    assert interval.mean == pytest.approx(100 * (118 / 159 - 2 / 3))
+    assert interval.low < interval.mean < interval.high
     # Other examples cannot be paired.
-    arms[1].runs[0].examples["x"]["labels"] = "1 0"
-    assert paired_interval(*arms, column).over == "seeds"
-
-
-def naive(metric, predictions, labels):
-    """The metric by its definition in textbooks."""
-    pairs = list(zip(predictions, labels, strict=True))
-    true_positives = pairs.count((1, 1))
-    predicted = predictions.count(1)
-    positives = labels.count(1)
-    if metric == "accuracy":
-        return sum(prediction == label for prediction, label in pairs) / len(pairs)
-    if metric == "f1":
-        return 2 * true_positives / (predicted + positives) if predicted + positives else 0.0
-    if metric == "matthews":
-        spread = predicted * (len(pairs) - predicted) * positives * (len(pairs) - positives)
-        return (true_positives * len(pairs) - predicted * positives) / spread**0.5 if spread else 0.0
-    return np.corrcoef(ranks_of(predictions), ranks_of(labels))[0, 1]
-
-
-def ranks_of(numbers):
-    """The mean ranks of numbers."""
-    ranks = []
-    for number in numbers:
-        num_lower = sum(other < number for other in numbers)
-        ranks.append(num_lower + (numbers.count(number) + 1) / 2)
-    return ranks
+    for result in (first, second):
+        result.runs.append(run_with_examples(50, seed=2))
+    second.runs[1].examples["x"]["labels"] = "1 0"
+    assert paired_interval(first, second, column).over == "seeds"
