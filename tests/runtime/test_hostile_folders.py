@@ -87,22 +87,17 @@ def test_damaged_json_file_is_named(folder, file, content):
 # File, field and a value that it must not have; the message names the field.
 WRONG_FIELDS = [
     (CONFIG, "encoder_config", ...),
-    (CONFIG, "encoder_config", []),
     (CONFIG, "decoder_config", 3),
     (CONFIG, "bottleneck_layers", "12"),
     (CONFIG, "bottleneck_layers", [1]),  # without a size
     (CONFIG, "encoder_config.num_hidden_layers", -1),
     (CONFIG, "encoder_config.num_hidden_layers", 10**9),
-    (CONFIG, "encoder_config.num_hidden_layers", 2.0),
     (CONFIG, "encoder_config.num_hidden_layers", True),
     (CONFIG, "encoder_config.num_attention_heads", "2"),
     (CONFIG, "encoder_config.num_attention_heads", [2]),  # for two layers
     (CONFIG, "encoder_config.head_dim", 0),
-    (CONFIG, "encoder_config.head_dim", ...),
     (CONFIG, "encoder_config.intermediate_size", {}),
     (CONFIG, "encoder_config.layer_norm_eps", float("nan")),
-    (CONFIG, "encoder_config.layer_norm_eps", -1.0),
-    (CONFIG, "encoder_config.hidden_act", ...),
     (CONFIG, "encoder_config.hidden_act", []),
     (CONFIG, "encoder_config.vocab_size", 0),
     (CONFIG, "encoder_config.max_position_embeddings", 0),
@@ -113,7 +108,6 @@ WRONG_FIELDS = [
     (CONFIG, "decoder_config.root_goal", "last"),
     (CONFIG, "decoder_config.max_length", 0),
     (CONFIG, "decoder_config.max_length", 10**9),
-    (CONFIG, "decoder_config.max_length", ...),
     (PROCESSOR, "operators", ...),
     (PROCESSOR, "max_length", 0),
     (PROCESSOR, "max_length", 10**12),
@@ -127,7 +121,6 @@ WRONG_FIELDS = [
     (RERANKER, "weights.zero", "1"),
     (RERANKER, "weights", [1]),
     (RERANKER, "num_beams", 10**9),
-    (RERANKER, "num_beams", "20"),
     (RERANKER, "language", ...),
 ]
 
@@ -254,7 +247,7 @@ def test_unexpected_int8_weights_are_refused(folder):
 
 @pytest.mark.parametrize(
     ("file", "field", "value"),
-    [(CONFIG, "encoder_config.head_dim", ...), (RERANKER, "weights.zero", 1e308), (WEIGHTS, None, None)],
+    [(CONFIG, "encoder_config.head_dim", 0), (RERANKER, "weights.zero", 1e308), (WEIGHTS, None, None)],
 )
 def test_pipeline_of_a_damaged_folder_raises_the_same_error(folder, file, field, value):
     if field is None:

@@ -5,7 +5,7 @@ import pytest
 from hf_mwp.commands.recipes import Stage
 from hf_mwp.compress.models import MwpStudentConfig, MwpStudentModel
 from hf_mwp.solver.metrics import count_parameters
-from reproduce.descriptions import describe_teacher, measure_shape
+from reproduce.descriptions import count_layers, describe_teacher, measure_shape
 
 
 @pytest.mark.parametrize(
@@ -20,6 +20,16 @@ def test_teacher_with_random_weights_is_described_by_its_shape(shape, size):
     stages = {"teacher": Stage("teacher", "train", {"encoder_config": shape, "dataset": "pears", "max_steps": 2})}
     description = describe_teacher(SimpleNamespace(stages=stages), "teacher", stages)
     assert description == f"random weights, {size}, pears, 2 steps"
+
+
+def test_teacher_in_a_folder_is_described_by_its_files(tmp_path):
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "config.json").write_text('{"model_type": "bert", "num_hidden_layers": 6}')
+    (folder / "run_config.yaml").write_text("{dataset: plums, num_train_epochs: 8}")
+    stages = {"distill": Stage("distill", "train", {"teacher": str(folder)})}
+    assert describe_teacher(None, "teacher", stages) == "mine, 6 layers, plums, 8 epochs"
+    assert count_layers(None, "teacher", stages) == 6
 
 
 def by_hand(layers, width, neurons, vocabulary, tokens, pooling):

@@ -37,68 +37,6 @@ def answer_value(answer):
         return float(Expression.from_infix(text).evaluate())
 
 
-def sweep(rows, id_field="id", equation_field="equation", answer_field="ans"):
-    """Return the ids of the problems that do not parse, and of those that do not give their answer."""
-    unparsed = []
-    disagreeing = []
-    for row in rows:
-        equation = row[equation_field]
-        try:
-            tree = Expression.from_infix(equation if isinstance(equation, str) else equation[0])
-        except ExpressionError:
-            unparsed.append(row[id_field])
-            continue
-        expected = answer_value(row[answer_field])
-        if abs(float(tree.evaluate()) - expected) > 1e-4 * abs(expected):
-            disagreeing.append(row[id_field])
-        assert tree.canonical().canonical() == tree.canonical()
-        assert Expression.from_infix(str(tree), [leaf.token for leaf in tree.leaves()]) == tree
-    return unparsed, disagreeing
-
-
-@pytest.mark.slow
-def test_math23k():
-    rows = []
-    for split in ("train", "valid", "test"):
-        rows += read_rows(f"math23k/{split}.jsonl")
-    assert len(rows) == 23162
-    assert sweep(rows) == (["17520", "10431"], ["9761", "12495", "22085", "9718"])
-
-
-@pytest.mark.slow
-def test_ape_validation():
-    rows = read_rows("ape210k/valid.jsonl")
-    assert len(rows) == 5000
-    assert sweep(rows) == ([], ["1219785"])
-
-
-def test_ape_clean():
-    rows = read_rows("ape_clean/test.jsonl")
-    listed = (DATA / "ape_clean/ape_kg_test_id.txt").read_text().split()
-    assert len(rows) == 2500
-    assert len({row["id"] for row in rows}.intersection(listed)) == 1548
-    assert sweep(rows) == ([], ["323674", "97912"])
-    assert not {"323674", "97912"}.intersection(listed)
-
-
-def test_asdiv_a():
-    rows = read_rows("asdiv/asdiv_a.jsonl")
-    unparsed, disagreeing = sweep(rows, equation_field="formula", answer_field="answer")
-    assert (len(rows), unparsed, len(disagreeing)) == (1218, [], 29)
-    rounded = [row for row in rows if row["solution_type"] in ("Floor-Division", "Ceil-Division")]
-    assert len({row["id"] for row in rounded}.intersection(disagreeing)) == 28
-
-
-MAWPS_FIELDS = ("iIndex", "lEquations", "lSolutions")
-
-
-def test_mawps_with_one_operation_or_more():
-    rows = read_rows("mawps/mawps_single.jsonl")
-    unparsed, disagreeing = sweep(rows, *MAWPS_FIELDS)
-    assert (len(rows), unparsed) == (1987, [263])
-    assert disagreeing == [3165, 3177, 3327, 1853, 3162, 3307, 3100, 2004, 1659, 3298, 3071, 3330, 3253]
-
-
 def is_solved(equation):
     """Whether the equation is arithmetic, or has an unknown alone on one side that the other side does not have."""
     sides = [side.strip() for side in equation.split("=")]
@@ -107,41 +45,67 @@ def is_solved(equation):
     return ";" not in equation and len(unknown) <= 1 and not re.search("[A-Za-z]", arithmetic)
 
 
-def assert_refused(equation):
-    with pytest.raises(ExpressionError) as error:
-        Expression.from_infix(equation)
-    assert error.value.token is not None
+MATH23K = ["9718", "9761", "12495", "22085"]
+MAWPS = [1659, 1853, 2004, 3071, 3100, 3162, 3165, 3177, 3253, 3298, 3307, 3327, 3330]
 
 
-def test_mawps_with_equations_to_solve():
-    rows = read_rows("mawps/mawps.jsonl")
-    solved = []
+# Files, fields of id, equation and answer, numbers of problems and of those that need no solving, ids of equations
+# that cannot be parsed, and ids (or their number) of those that do not give their answer.
+@pytest.mark.parametrize(
+    ("files", "fields", "num_problems", "num_solved", "unparsed", "disagreeing"),
+    [
+        pytest.param(
+            "math23k/train math23k/valid math23k/test", "id equation ans", 23162, 23161, ["17520", "10431"], MATH23K,
+            marks=pytest.mark.slow,
+        ),
+        pytest.param("ape210k/valid", "id equation ans", 5000, 5000, [], ["1219785"], marks=pytest.mark.slow),
+        ("ape_clean/test", "id equation ans", 2500, 2500, [], ["97912", "323674"]),
+        ("asdiv/asdiv_a", "id formula answer", 1218, 1218, [], 29),
+        ("mawps/mawps_single", "iIndex lEquations lSolutions", 1987, 1987, [263], MAWPS),
+        ("mawps/mawps", "iIndex lEquations lSolutions", 2373, 2023, [263], 18),
+        ("hmwp/hmwp", "id equation ans", 5491, 2, [], []),
+        ("cm17k/valid", "id equation ans", 1703, 641, [], 43),
+    ],
+)  # fmt: skip
+def test_equations_are_parsed_and_give_their_answers(
+    files, fields, num_problems, num_solved, unparsed, disagreeing
+):
+    rows = []
+    for file in files.split():
+        rows += read_rows(f"{file}.jsonl")
+    assert len(rows) == num_problems
+    id_field, equation_field, answer_field = fields.split()
+    solved = 0
+    unparsed_ids = []
+    disagreeing_ids = []
     for row in rows:
-        equations = row["lEquations"]
-        if len(equations) == 1 and is_solved(equations[0]):
-            solved.append(row)
-        else:
-            assert_refused(";".join(equations))
-    assert (len(rows), len(solved)) == (2373, 2023)
-    unparsed, disagreeing = sweep(solved, *MAWPS_FIELDS)
-    assert (unparsed, len(disagreeing)) == ([263], 18)
+        equation = row[equation_field]
+        if isinstance(equation, list):
+            equation = ";".join(equation)
+        if not is_solved(equation):
+            with pytest.raises(ExpressionError):
+                Expression.from_infix(equation)
+            continue
+        solved += 1
+        try:
+            tree = Expression.from_infix(equation)
+        except ExpressionError:
+            unparsed_ids.append(row[id_field])
+            continue
+        expected = answer_value(row[answer_field])
+        if abs(float(tree.evaluate()) - expected) > 1e-4 * abs(expected):
+            disagreeing_ids.append(row[id_field])
+        assert tree.canonical().canonical() == tree.canonical()
+        assert Expression.from_infix(str(tree), [leaf.token for leaf in tree.leaves()]) == tree
+    assert (solved, unparsed_ids) == (num_solved, unparsed)
+    if isinstance(disagreeing, int):
+        assert len(disagreeing_ids) == disagreeing
+    else:
+        assert sorted(disagreeing_ids, key=int) == disagreeing
 
 
-def test_hmwp():
-    rows = read_rows("hmwp/hmwp.jsonl")
-    solved = []
-    for row in rows:
-        if is_solved(row["equation"]):
-            solved.append(row)
-        else:
-            assert_refused(row["equation"])
-    assert (len(rows), len(solved)) == (5491, 2)
-    assert sweep(solved) == ([], [])
-
-
-def test_cm17k():
-    rows = read_rows("cm17k/valid.jsonl")
-    solved = [row for row in rows if is_solved(row["equation"])]
-    assert (len(rows), len(solved)) == (1703, 641)
-    unparsed, disagreeing = sweep(solved)
-    assert (unparsed, len(disagreeing)) == ([], 43)
+def test_listed_problems_of_ape_clean_agree():
+    ids = {row["id"] for row in read_rows("ape_clean/test.jsonl")}
+    listed = ids.intersection((DATA / "ape_clean/ape_kg_test_id.txt").read_text().split())
+    assert len(listed) == 1548
+    assert not listed & {"97912", "323674"}

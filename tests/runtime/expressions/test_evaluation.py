@@ -1,4 +1,5 @@
 import math
+import operator
 import time
 from decimal import Decimal
 from fractions import Fraction
@@ -14,28 +15,24 @@ def evaluate(text, numbers=None):
     return Expression.from_infix(text).evaluate(numbers)
 
 
+OPERATIONS = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "^": operator.pow}
+
+
 def reference(node):
-    """Exact recursive value for small integer exponents, `None` where the fast version may use floats or must fail."""
+    """Exact recursive value for small integer exponents; `None` where the value may be a float or an error."""
     if node.is_leaf:
         return parse_number(node.token)
     left = reference(node.left)
     right = reference(node.right)
     if left is None or right is None:
         return None
-    if node.token == "+":
-        return left + right
-    if node.token == "-":
-        return left - right
-    if node.token == "*":
-        return left * right
-    if node.token == "/":
-        return None if right == 0 else left / right
-    if right.denominator != 1 or abs(right) > 3 or (left == 0 and right < 0):
+    is_small_power = right.denominator == 1 and abs(right) <= 3
+    if node.token == "^" and not is_small_power:
         return None
-    result = Fraction(1)
-    for _ in range(abs(right.numerator)):
-        result *= left
-    return 1 / result if right < 0 else result
+    try:
+        return OPERATIONS[node.token](left, right)
+    except ZeroDivisionError:
+        return None
 
 
 @given(st.data())

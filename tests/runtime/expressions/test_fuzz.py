@@ -2,6 +2,7 @@
 
 import ast
 import math
+import operator
 import random
 import time
 from fractions import Fraction
@@ -82,6 +83,9 @@ def test_value_equals_the_value_of_the_python_expression(text):
         assert tree.evaluate() == expected
 
 
+OPERATIONS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv}
+
+
 def python_value(node, text):
     """The value of a node of Python's syntax tree, `None` if it has none or a power is large. Nothing is executed."""
     if isinstance(node, ast.Constant):
@@ -95,15 +99,10 @@ def python_value(node, text):
     right = python_value(node.right, text)
     if left is None or right is None:
         return None
-    match node.op:
-        case ast.Add():
-            return left + right
-        case ast.Sub():
-            return left - right
-        case ast.Mult():
-            return left * right
-        case ast.Div():
-            return left / right if right else None
-        case ast.Pow() if right.denominator == 1 and abs(right) <= 4 and (left or right >= 0):
-            return left**right
-    return None
+    operation = OPERATIONS.get(type(node.op))
+    if isinstance(node.op, ast.Pow) and right.denominator == 1 and abs(right) <= 4:
+        operation = operator.pow
+    try:
+        return operation and operation(left, right)
+    except ZeroDivisionError:
+        return None
