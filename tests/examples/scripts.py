@@ -1,6 +1,7 @@
-"""The scripts of `examples` as modules, and a check of their recipes."""
+"""The scripts of `examples` as modules, files for them, and a check of their recipes."""
 
 import importlib.util
+import json
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -20,6 +21,12 @@ def load_script(name: str | Path) -> ModuleType:
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
     return module
+
+
+def write_json_lines(path: Path, rows: list[dict]) -> str:
+    """Write rows as JSON lines, and return the path as text."""
+    path.write_text("\n".join(map(json.dumps, rows)) + "\n", encoding="utf-8")
+    return str(path)
 
 
 def check_data_dir(recipe: Recipe) -> None:

@@ -1,12 +1,11 @@
 """The example script that compares pseudo-labels with annotations."""
 
-import json
 import sys
 
 import pytest
 
 from hf_mwp import Expression, MathWordProblem
-from tests.examples.scripts import load_script
+from tests.examples.scripts import load_script, write_json_lines
 
 
 @pytest.fixture(scope="module")
@@ -31,29 +30,31 @@ def test_judgement_of_a_label(script, text, annotation, label, judgement):
 
 
 def test_trees_without_a_value_do_not_mean_the_same(script):
-    first, second = Expression.from_infix("N0/(N1-N1)"), Expression.from_infix("N1/(N1-N1)")
+    first = Expression.from_infix("N0/(N1-N1)")
+    second = Expression.from_infix("N1/(N1-N1)")
     assert not script.mean_the_same(first, second, 2)
 
 
-def write_rows(path, *equations):
-    texts = ["2个和2元？", "有3个和5个？"]
-    answers = ["4", "8"]
-    rows = zip(texts, equations, answers, strict=False)
-    lines = [json.dumps(dict(zip(("text", "equation", "answer"), row, strict=True))) for row in rows]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return str(path)
+ROWS = [
+    {"text": "2个和2元？", "equation": "2+2", "answer": "4"},
+    {"text": "有3个和5个？", "equation": "3+5", "answer": "8"},
+]
 
 
-def test_counts_are_printed(script, tmp_path, monkeypatch, capsys):
-    labelled = write_rows(tmp_path / "labelled.jsonl", "2*2", "5+3")
-    annotated = write_rows(tmp_path / "annotated.jsonl", "2+2", "3+5")
+@pytest.fixture
+def labelled(tmp_path):
+    rows = [ROWS[0] | {"equation": "2*2"}, ROWS[1] | {"equation": "5+3"}]
+    return write_json_lines(tmp_path / "labelled.jsonl", rows)
+
+
+def test_counts_are_printed(script, labelled, tmp_path, monkeypatch, capsys):
+    annotated = write_json_lines(tmp_path / "annotated.jsonl", ROWS)
     monkeypatch.setattr(sys, "argv", ["label_quality.py", labelled, annotated])
     script.main()
     assert "Right: 1 of 2" in capsys.readouterr().out
 
 
-def test_label_without_an_annotation_is_named(script, tmp_path):
-    labelled = write_rows(tmp_path / "labelled.jsonl", "2*2", "5+3")
-    annotated = write_rows(tmp_path / "annotated.jsonl", "2+2")
+def test_label_without_an_annotation_is_named(script, labelled, tmp_path):
+    annotated = write_json_lines(tmp_path / "annotated.jsonl", ROWS[:1])
     with pytest.raises(ValueError, match=r"labelled\.jsonl, line 2"):
         script.count_kinds(labelled, annotated, None)

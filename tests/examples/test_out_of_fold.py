@@ -10,17 +10,13 @@ from transformers import BertModel
 import hf_mwp
 from hf_mwp.commands.tasks.data_options import DataArguments
 from hf_mwp.solver.batches import MwpCollator
-from tests.examples.scripts import load_script
+from tests.examples.scripts import load_script, write_json_lines
 from tests.tiny import tiny_bert_config, tiny_dataset, tiny_processor, tiny_rows, tiny_solver, tiny_tokenizer
 
 
 @pytest.fixture(scope="module")
 def script():
     return load_script("out_of_fold.py")
-
-
-def write_rows(path, rows):
-    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
 
 
 def test_solver_of_its_fold_predicts_each_row(script):
@@ -41,8 +37,8 @@ def test_solver_of_its_fold_predicts_each_row(script):
 def test_all_solvers_are_trained_once_and_evaluated(script, tmp_path, monkeypatch):
     data = tmp_path / "data"
     data.mkdir()
-    write_rows(data / "train.jsonl", tiny_rows(24))
-    write_rows(data / "validation.jsonl", tiny_rows(8, seed=1))
+    write_json_lines(data / "train.jsonl", tiny_rows(24))
+    write_json_lines(data / "validation.jsonl", tiny_rows(8, seed=1))
     encoder = tmp_path / "encoder"
     BertModel(tiny_bert_config(num_hidden_layers=1)).save_pretrained(encoder)
     tiny_tokenizer().save_pretrained(encoder)
@@ -80,8 +76,8 @@ def test_all_solvers_are_trained_once_and_evaluated(script, tmp_path, monkeypatc
 def test_teachers_of_folds_do_not_see_their_problems(script, tmp_path):
     processor = tiny_processor()
     rows = tiny_rows(24)
-    write_rows(tmp_path / "train.jsonl", rows)
-    options = DataArguments(str(tmp_path / "train.jsonl"), validation_fraction=0)
+    file = write_json_lines(tmp_path / "train.jsonl", rows)
+    options = DataArguments(file, validation_fraction=0)
     ids = []
     for fold in range(3):
         task = script.OutsideFold(options, 3, fold)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from hf_mwp.utils.usage_error import UsageError
 from reproduce.reproduction import Reproduction
 from reproduce.table import ReportError, Table
 from reproduce.table_result import TableResult
+from tests.examples.reproduce.grids import states
 from tests.examples.scripts import load_script
 
 
@@ -122,7 +124,7 @@ def test_results_are_shown_and_written(argv, folder, commands, problems, capsys)
     assert "these figures say nothing" in output.partition("(60.52)")[2]
     assert {path.suffix for path in folder.glob("compact-table4-quick.*")} == {".json", ".md", ".png"}
     result = TableResult.load(folder / "compact-table4-quick.json")
-    assert [arm.runs[0].state for arm in result.arms] == ["done"] * 2 + ["waiting"] * 6
+    assert states(result) == ["done"] * 2 + ["waiting"] * 6
     run = result.arms[1].runs[0]
     assert run.counts == {"equation": 8, "answer": 9}
     assert run.teacher == f"random weights, 2 x 48, {problems.name}, 1 epoch"
@@ -173,7 +175,7 @@ def test_failed_arm_is_named_at_the_end(argv, folder, commands, capsys):
     assert "arm 1 of 8: 1, seed 42: failed. stage teacher: too small a machine" in output
     assert "Failed: 1;" in output
     result = TableResult.load(folder / "compact-table4-quick.json")
-    assert [arm.runs[0].state for arm in result.arms[:2]] == ["failed", "done"]
+    assert states(result)[:2] == ["failed", "done"]
 
 
 def test_arm_is_trained_and_evaluated(argv, folder, capsys):
@@ -198,10 +200,10 @@ def test_options_are_valid_at_each_budget(name, tmp_path):
 def test_each_table_runs_at_the_quick_budget(name, tmp_path):
     assert main([name, "--budget", "quick", "--output_dir", str(tmp_path)]) == 0
     result = TableResult.load(tmp_path / f"{name}-quick.json")
-    states = {run.state for arm in result.arms for run in arm.runs}
-    if name not in ("compact-table7", "compact-table8"):
-        assert states == {"done"}
-    assert states <= {"done", "skipped"}
+    may_be_skipped = name in ("compact-table7", "compact-table8")
+    for arm in result.arms:
+        for run in arm.runs:
+            assert run.state == "done" or may_be_skipped and run.state == "skipped"
 
 
 def test_arms_without_weights_have_an_obstacle(tmp_path):
@@ -221,26 +223,27 @@ def test_weights_of_arms_that_are_not_selected_are_not_looked_for(tmp_path, monk
     reproduction.check()
     SCRIPT.plan_table(reproduction)
     result = reproduction.run({})
-    assert [arm.runs[0].state for arm in result.arms] == ["waiting"] * 4 + ["failed"]
+    assert states(result) == ["waiting"] * 4 + ["failed"]
 
 
 def test_ablations_share_the_stages_that_they_do_not_change(tmp_path):
     reproduction = Reproduction(load("compact-table8"), tmp_path, "paper")
-    recipes = {arm: recipe for (arm, _), recipe in reproduction.recipes.items()}
-
-    def folders(stage):
-        return {arm: recipe.stages[stage].folder for arm, recipe in recipes.items()}
+    arms_by_folder = defaultdict(set)
+    for (arm, _), recipe in reproduction.recipes.items():
+        for stage in recipe.stages.values():
+            arms_by_folder[stage.folder].add(arm)
+    complete = reproduction.recipes["complete", 42].stages
 
     def sharing(stage):
-        return {arm for arm, folder in folders(stage).items() if folder == folders(stage)["complete"]}
+        return arms_by_folder[complete[stage].folder]
 
-    assert sharing("teacher") == recipes.keys()
+    arms = reproduction.table.arms
+    assert sharing("teacher") == arms.keys()
     # An arm that is not pretrained needs no stage of its own for it.
-    assert sharing("pretrain") == recipes.keys() - {"pos", "mlm"}
+    assert sharing("pretrain") == arms.keys() - {"pos", "mlm"}
     # The paper's student is pretrained from random weights anyway.
     assert sharing("distill") == {"teacher", "complete", "mixing", "scratch"}
-    assert len(set(folders("finetune").values())) == len(recipes) - 2
-    for name, arm in reproduction.table.arms.items():
+    for name, arm in arms.items():
         obstacle = reproduction.obstacle(arm, 42)
         if name == "scratch":
             assert obstacle.endswith("it is the same as 'complete'")
@@ -319,3 +322,10 @@ def test_figures_of_the_paper(table_and_columns):
         figures = " ".join(str(arm.paper.get(column)) for column in columns)
         rows.append(f"{arm.title}: {figures}")
     assert rows == [line.strip() for line in PAPER_ROWS[table_and_columns].strip().splitlines()]
+
+
+def test_arms_of_table_5_are_named_by_their_mapping_of_layers():
+    table = load("compact-table5")
+    for arm in table.arms.values():
+        mapping = table.make_recipe(arm, "runs", "cpu").stages["distill"].options["layer_mapping"]
+        assert arm.title == mapping.replace(":", "-").replace(",", ", ")

@@ -20,8 +20,8 @@ def pairs(tmp_path):
             lines.append(f"a {size} dog has {number} bones .\tun {taille} chien a {number} os .")
     folder = tmp_path / "multi30k_en-fr"
     folder.mkdir()
-    for name, part in (("train", lines[:30]), ("val", lines[30:35]), ("test_2016_flickr", lines[35:])):
-        (folder / f"{name}.tsv").write_text("\n".join(part) + "\n", encoding="utf-8")
+    for name, rows in (("train", lines[:30]), ("val", lines[30:35]), ("test_2016_flickr", lines[35:])):
+        (folder / f"{name}.tsv").write_text("\n".join(rows) + "\n", encoding="utf-8")
     return folder
 
 

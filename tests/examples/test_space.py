@@ -44,10 +44,10 @@ def test_a_tree_is_drawn(space):
     assert [text.text for text in svg.iter(f"{name}text")] == ["120<", "1", "×", "25%", "−"]
     assert len(list(svg.iter(f"{name}line"))) == 4
     # Leaves from left to right; an operator in the middle above its operands.
-    left, middle, times, right, minus = (float(text.get("x")) for text in svg.iter(f"{name}text"))
-    assert left < middle < right
-    assert times == (left + middle) / 2
-    assert minus == (times + right) / 2
+    first, second, times, third, minus = (float(text.get("x")) for text in svg.iter(f"{name}text"))
+    assert first < second < third
+    assert times == (first + second) / 2
+    assert minus == (times + third) / 2
 
 
 def test_the_header_is_one_of_spaces():

@@ -87,4 +87,6 @@ def test_each_table_runs_at_the_quick_budget(name, tmp_path, shared_data):
     main = load_script("reproduce.py").main
     assert main([name, "--budget", "quick", "--output_dir", str(tmp_path), *data]) == 0
     result = TableResult.load(tmp_path / f"{name}-quick.json")
-    assert {run.state for arm in result.arms for run in arm.runs} <= {"done", "skipped"}
+    for arm in result.arms:
+        for run in arm.runs:
+            assert run.state in ("done", "skipped")

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import yaml
 
+from reproduce.table_result import TableResult
+
 
 RECIPE = {
     "recipe": "Small",
@@ -57,6 +59,11 @@ def write_table(folder: Path, **changes) -> Path:
     path = folder / "small_table.yaml"
     path.write_text(yaml.safe_dump({**TABLE, **changes}, sort_keys=False))
     return path
+
+
+def states(result: TableResult) -> list[str]:
+    """Return the state of each arm's first run."""
+    return [arm.runs[0].state for arm in result.arms]
 
 
 class Commands(dict):

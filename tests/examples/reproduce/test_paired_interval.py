@@ -9,9 +9,12 @@ from reproduce.table_result import ArmResult, ArmRun
 X = Column("x", "X")
 
 
+def arm_of(*runs):
+    return ArmResult("a", "a", runs=list(runs))
+
+
 def arm(**figures):
-    runs = [ArmRun(int(seed[1:]), "done", {"x": value}) for seed, value in figures.items()]
-    return ArmResult("a", "a", runs=runs)
+    return arm_of(*(ArmRun(int(seed[1:]), "done", {"x": value}) for seed, value in figures.items()))
 
 
 def assert_interval(interval, mean, low, high, num_pairs):
@@ -48,8 +51,8 @@ def run_of(num_right, seed=1):
 
 def test_pairs_are_problems_if_their_outcomes_are_recorded():
     # Nine problems more of a hundred, none less: mean 9, standard error sqrt(.09 * .91 / 100) of a share.
-    first = ArmResult("a", "a", runs=[run_of(59)])
-    second = ArmResult("b", "b", runs=[run_of(50)])
+    first = arm_of(run_of(59))
+    second = arm_of(run_of(50))
     interval = paired_interval(first, second, X)
     assert (interval.num_pairs, interval.over) == (100, "problems")
     assert interval.mean == pytest.approx(9.0)
@@ -69,17 +72,17 @@ def run_with_examples(num_right, seed=1):
 
 
 def test_accuracy_of_examples_has_the_interval_of_their_outcomes():
-    examples = [ArmResult("a", "a", runs=[run_with_examples(num_right)]) for num_right in (59, 50)]
-    interval = paired_interval(*examples, Column("x", "X", examples="x", metric="accuracy"))
-    outcomes = [ArmResult("a", "a", runs=[run_of(num_right)]) for num_right in (59, 50)]
-    expected = paired_interval(*outcomes, X)
+    column = Column("x", "X", examples="x", metric="accuracy")
+    interval = paired_interval(arm_of(run_with_examples(59)), arm_of(run_with_examples(50)), column)
+    expected = paired_interval(arm_of(run_of(59)), arm_of(run_of(50)), X)
     assert (interval.low, interval.high) == pytest.approx((expected.low, expected.high))
     assert (interval.num_pairs, interval.over) == (100, "examples")
 
 
 def test_metrics_that_are_no_shares_are_computed_of_resampled_examples():
     # A recall of 50 and 59 % at a precision of 1 is an F1 of 2 / 3 and 118 / 159.
-    first, second = (ArmResult("a", "a", runs=[run_with_examples(num_right)]) for num_right in (59, 50))
+    first = arm_of(run_with_examples(59))
+    second = arm_of(run_with_examples(50))
     column = Column("x", "X", examples="x", metric="f1")
     interval = paired_interval(first, second, column)
     assert interval.mean == pytest.approx(100 * (118 / 159 - 2 / 3))

@@ -143,10 +143,10 @@ def test_picture_is_drawn_of_the_results_alone(result, tmp_path):
 @pytest.fixture
 def drawn(monkeypatch):
     """The kinds of pictures that are drawn, which are left empty."""
-    kinds = []
+    names = []
     for name in ("bars", "differences", "lines"):
-        monkeypatch.setattr(picture, f"_draw_{name}", lambda *_, name=name: kinds.append(name))
-    return kinds
+        monkeypatch.setattr(picture, f"_draw_{name}", lambda *_, name=name: names.append(name))
+    return names
 
 
 @pytest.mark.parametrize(

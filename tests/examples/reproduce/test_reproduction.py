@@ -6,7 +6,7 @@ import pytest
 
 from reproduce.reproduction import Reproduction
 from reproduce.table import ReportError, Table
-from tests.examples.reproduce.grids import TABLE, Commands, write_table
+from tests.examples.reproduce.grids import TABLE, Commands, states, write_table
 
 
 ANSWER = TABLE["columns"]["answer"]
@@ -26,10 +26,6 @@ def reproduce(tmp_path):
 
 def figures(result, column="answer"):
     return {arm.name: arm.mean(column) for arm in result.arms}
-
-
-def states(result):
-    return [arm.runs[0].state for arm in result.arms]
 
 
 def test_figures_of_all_columns(reproduce):
@@ -200,7 +196,7 @@ def test_arms_without_weights_or_layers_are_skipped(reproduce):
     arms = {
         "no weights": {"weights": "weights"},
         "deep": {"layers": 6, "changes": tiny},
-        "all": {"layers": 4, "changes": tiny},
+        "all": {"layers": 4, "changes": {**tiny, "teacher.max_steps": 3}},
     }
     result = reproduce(table={"arms": arms})
     assert states(result) == ["skipped", "skipped", "done"]

@@ -1,3 +1,5 @@
+from collections import defaultdict
+
 import pytest
 
 from hf_mwp.commands.recipes import RecipeError
@@ -38,9 +40,12 @@ def test_an_arm_wins_over_the_caller_and_the_caller_over_the_table(tmp_path):
 
 def test_equal_stages_of_arms_share_a_folder(tmp_path):
     table = Table.from_file(write_table(tmp_path))
-    recipes = [table.make_recipe(arm, tmp_path) for arm in table.arms.values()]
-    assert len({recipe.stages["base"].folder for recipe in recipes}) == 1
-    assert len({recipe.stages["teacher"].folder for recipe in recipes}) == 3
+    folders = defaultdict(set)
+    for arm in table.arms.values():
+        for name, stage in table.make_recipe(arm, tmp_path).stages.items():
+            folders[name].add(stage.folder)
+    assert len(folders["base"]) == 1
+    assert len(folders["teacher"]) == 3
 
 
 FIGURE = {"stage": "base", "figure": "a"}

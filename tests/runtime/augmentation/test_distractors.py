@@ -76,8 +76,8 @@ def test_parts_of_a_count_are_not_more_than_it():
     texts = {new.text for _, new in pairs_of(problems, range(60))}
     assert len(texts) > 3
     for text in texts:
-        parts = re.search(r"(\d)个(?:男生|)，其中(\d)个是(?:(?!，).)+的(?:，(\d)个是)?", text)
-        assert int(parts[2]) + int(parts[3] or 0) <= int(parts[1])
+        match = re.search(r"(\d)个(?:男生|)，其中(\d)个是(?:(?!，).)+的(?:，(\d)个是)?", text)
+        assert int(match[2]) + int(match[3] or 0) <= int(match[1])
 
 
 @pytest.mark.parametrize(

@@ -37,8 +37,8 @@ def read_counts(sentences):
             continue
         name, body = sentence[:-1].split(" ", 1)
         for words, time in re.findall(rf"(.+?) ({TIME})(?:, | and |$)", body) or [(body, "")]:
-            for count, thing in re.findall(r"(\d+) ([a-z]+(?: [a-z]+)?)(?=,| and|$)", words):
-                counts[name, thing, time] = int(count)
+            for number, thing in re.findall(r"(\d+) ([a-z]+(?: [a-z]+)?)(?=,| and|$)", words):
+                counts[name, thing, time] = int(number)
     for name, step, relation, thing, other_name in relations:
         sign = 1 if relation == "more" else -1
         counts[name, thing, ""] = counts[other_name, thing, ""] + sign * int(step)
@@ -50,11 +50,16 @@ def answer_of(text):
     *sentences, question = re.split(r"(?<=\.) ", text)
     counts = read_counts(sentences)
     if question.endswith(" in all?"):
-        return sum(count for key, count in counts.items() if key[1] in question or "How many things" in question)
-    asked_counts = [count for key, count in counts.items() if all(word in question for word in key)]
+        if "How many things" in question:
+            return sum(counts.values())
+        return sum(number for (_, thing, _), number in counts.items() if thing in question)
+    numbers = []
+    for (name, thing, time), number in counts.items():
+        if name in question and thing in question and time in question:
+            numbers.append(number)
     if " more " in question:
-        return abs(asked_counts[0] - asked_counts[1])
-    return sum(asked_counts)
+        return abs(numbers[0] - numbers[1])
+    return sum(numbers)
 
 
 def test_questions_need_some_of_the_counts(english_problems):

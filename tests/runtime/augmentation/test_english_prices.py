@@ -51,9 +51,9 @@ def test_buy_two_get_one_free(problems):
     matching = [problem for problem in problems if "get one free" in problem.text]
     assert matching
     for problem in matching:
-        price, two, count = problem.values
+        price, two, number = problem.values
         assert two == 2
-        assert problem.equation_value == count * price * 2 / 3
+        assert problem.equation_value == number * price * 2 / 3
 
 
 def test_seed_decides():

@@ -63,7 +63,7 @@ def shuffled(node, draw):
     left = shuffled(node.left, draw)
     right = shuffled(node.right, draw)
     if node.token in "+*" and draw(st.booleans()):
-        left, right = right, left
+        return Expression(node.token, right, left)
     inverse = {"-": "+", "/": "*"}.get(node.token)
     if draw(st.booleans()):
         if node.token in "+*" and right.token == node.token or inverse and right.token == inverse:

@@ -49,13 +49,13 @@ MATH23K = ["9718", "9761", "12495", "22085"]
 MAWPS = [1659, 1853, 2004, 3071, 3100, 3162, 3165, 3177, 3253, 3298, 3307, 3327, 3330]
 
 
-# Files, fields of id, equation and answer, numbers of problems and of those that need no solving, ids of equations
-# that cannot be parsed, and ids (or their number) of those that do not give their answer.
+# Files, fields of id, equation and answer, numbers of problems and of those whose equation need not be solved, ids of
+# equations that cannot be parsed, and ids (or their number) of those that do not give their answer.
 @pytest.mark.parametrize(
     ("files", "fields", "num_problems", "num_solved", "unparsed", "disagreeing"),
     [
         pytest.param(
-            "math23k/train math23k/valid math23k/test", "id equation ans", 23162, 23161, ["17520", "10431"], MATH23K,
+            "math23k/train math23k/valid math23k/test", "id equation ans", 23162, 23162, ["17520", "10431"], MATH23K,
             marks=pytest.mark.slow,
         ),
         pytest.param("ape210k/valid", "id equation ans", 5000, 5000, [], ["1219785"], marks=pytest.mark.slow),
@@ -82,7 +82,7 @@ def test_equations_are_parsed_and_give_their_answers(
         equation = row[equation_field]
         if isinstance(equation, list):
             equation = ";".join(equation)
-        if not is_solved(equation):
+        if num_solved < num_problems and not is_solved(equation):
             with pytest.raises(ExpressionError):
                 Expression.from_infix(equation)
             continue
