@@ -7,7 +7,7 @@ from tests.examples.scripts import load_script
 from tests.tiny import tiny_bert_config, tiny_rows, tiny_tokenizer
 
 
-def test_a_narrow_encoder_is_distilled_on_a_text_file(tmp_path, capsys):
+def test_narrow_encoder_is_distilled_on_a_text_file(tmp_path, capsys):
     teacher = tmp_path / "teacher"
     corpus = tmp_path / "texts.txt"
     output = tmp_path / "out"

@@ -17,7 +17,7 @@ def script():
     return load_script("question_accuracy.py")
 
 
-def test_the_problems_are_those_of_the_validation_splits(script):
+def test_chinese_problems_are_those_of_the_validation_splits(script):
     sets = script.chinese_sets(DATA)
     math23k = load_mwp_dataset("math23k", DATA)["validation"]
     unbiased = load_mwp_dataset("unbiasedmwp", DATA)["validation"]

@@ -18,7 +18,7 @@ def make_page():
     return load_script("results/make_page.py")
 
 
-def test_the_page_is_made_of_the_records(make_page, tmp_path):
+def test_page_is_made_of_the_records(make_page, tmp_path):
     assert (RESULTS / "ACCURACY.md").read_text("utf-8") == make_page.page()
     make_page.draw(tmp_path / "accuracy.png")
     assert (tmp_path / "accuracy.png").stat().st_size > 10_000

@@ -20,25 +20,25 @@ def solver(solver_folder):
     return load_solver(solver_folder)
 
 
-def test_html_of_a_problem_is_text_and_a_star_stays(space, solver):
+def test_text_of_a_problem_is_escaped(space, solver):
     html = space.show(solver, "<script>alert(1)</script> *4*个苹果 & 2个<b>梨</b>，一共？")
     assert "<script>" not in html and "<b>梨" not in html
     assert "&lt;script&gt;alert(<mark>1</mark>)" in html and "*<mark>4</mark>*个苹果 &amp; <mark>2</mark>个" in html
     assert '<div class="value">' in html and "probability" in html
 
 
-def test_a_problem_without_an_answer_says_why(space, solver):
+def test_problem_without_an_answer_has_an_error(space, solver):
     assert re.search('class="error">[^<]*number', space.show(solver, "没有数"))
     assert 'class="error"' in space.show(solver, "")
 
 
-def test_many_problems_are_cut(space, solver):
+def test_number_of_problems_is_limited(space, solver):
     html = space.show(solver, "\n".join(f"有{number}个和2个，一共几个？" for number in range(3, 40)))
     assert html.count(" ms</p>") == 20 and "17 more problems" in html
     assert "too much" in space.show(solver, "字" * 400_000)
 
 
-def test_a_tree_is_drawn(space):
+def test_tree_is_drawn(space):
     svg = ElementTree.fromstring(space.tree(["-", "*", "N0", "1", "N1"], ["120<", "25%"]))
     name = "{http://www.w3.org/2000/svg}"
     assert [text.text for text in svg.iter(f"{name}text")] == ["120<", "1", "×", "25%", "−"]
@@ -50,7 +50,7 @@ def test_a_tree_is_drawn(space):
     assert minus == (times + third) / 2
 
 
-def test_the_header_is_one_of_spaces():
+def test_header_of_the_readme_is_valid():
     header, text = (EXAMPLES / "space" / "README.md").read_text("utf-8").split("---\n")[1:]
     fields = yaml.safe_load(header)
     assert fields["sdk"] == "gradio" and (EXAMPLES / "space" / fields["app_file"]).is_file()
@@ -58,7 +58,7 @@ def test_the_header_is_one_of_spaces():
 
 
 @pytest.mark.slow
-def test_the_page_answers(space, solver, monkeypatch):
+def test_page_answers(space, solver, monkeypatch):
     gradio = pytest.importorskip("gradio")
     client = pytest.importorskip("gradio_client")
     monkeypatch.setenv("GRADIO_ANALYTICS_ENABLED", "False")

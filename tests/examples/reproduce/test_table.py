@@ -31,7 +31,7 @@ def test_table_budget_and_arm_change_the_recipe(tmp_path, arm, budget, expected)
     assert ("warm_up" in options) == ("warm_up" in expected)
 
 
-def test_an_arm_wins_over_the_caller_and_the_caller_over_the_table(tmp_path):
+def test_arm_wins_over_the_caller_and_the_caller_over_the_table(tmp_path):
     table = Table.from_file(write_table(tmp_path))
     recipe = table.make_recipe(table.arms["one"], tmp_path, "quick", {"layers": 7, "teacher.dropout": 0.1}, seed=3)
     options = recipe.stages["teacher"].options

@@ -28,7 +28,8 @@ def test_notation_is_rewritten(written, plain):
 
 
 @pytest.mark.parametrize(
-    ("equation", "value"), [(r"x=\frac{1}{2}*4", 2), (r"x=12\times50\%", 6), ("1又1/2+0.5", 2), ("1 000+5=1005", 1005)]
+    ("equation", "value"),
+    [(r"x=\frac{1}{2}*4", 2), (r"x=12\times50\%", 6), ("1又1/2+0.5", 2), ("1 000+5=1005", 1005), ("5‰*1000", 5)],
 )
 def test_value_of_an_equation_with_notations(equation, value):
     assert Expression.from_infix(equation).evaluate() == value
