@@ -7,7 +7,7 @@ import pytest
 from hf_mwp.commands.main import main
 from hf_mwp.commands.recipes import Recipe
 from hf_mwp.runtime import load_solver
-from tests.examples.test_recipes import EXAMPLES
+from tests.examples.scripts import EXAMPLES
 
 
 RECIPES = sorted(EXAMPLES.glob("compress_*.yaml"))
@@ -15,7 +15,7 @@ RECIPES = sorted(EXAMPLES.glob("compress_*.yaml"))
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
-def test_the_recipe_ends_in_a_folder_that_the_runtime_loads(path, tmp_path):
+def test_recipe_ends_in_a_folder_that_the_runtime_loads(path, tmp_path):
     assert main(["run", str(path), "--budget", "quick", "--use_cpu", "true", "--output_dir", str(tmp_path)]) == 0
     (folder,) = tmp_path.glob("export-*")
     record = json.loads((folder / "export.json").read_text("utf-8"))
@@ -24,19 +24,18 @@ def test_the_recipe_ends_in_a_folder_that_the_runtime_loads(path, tmp_path):
     assert answer["numbers"] == ["3", "4"]
 
 
-@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
-def test_a_family_and_targets_change_the_student_alone(path, tmp_path, demo_package):
-    def stages(**changes):
-        changes |= {"encoder": "all-MiniLM-L6-v2", "tokenizer": None, "use_cpu": True}
-        return Recipe.from_file(path, tmp_path, budget="cpu", changes=changes).stages
-
-    base = stages(student="base")
-    kinds = {"small": {"student": "small"}, "large": {"student": "large"}, "target": {"target_ms": 3}}
-    for name, changes in kinds.items():
-        other = stages(**changes)
-        other["pretrain"].check()
-        assert other["teacher"].folder == base["teacher"].folder
-        assert other["pretrain"].folder != base["pretrain"].folder
-        assert other["pretrain"].options.get("target_ms") == changes.get("target_ms")
-        layers = len(other["pretrain"].options["encoder_layers"].split(","))
-        assert layers == (6 if name == "large" else 3)
+@pytest.mark.parametrize(
+    ("changes", "num_layers"),
+    [({"student": "small"}, 3), ({"student": "large"}, 6), ({"target_ms": 3}, 3)],
+    ids=["small", "large", "target"],
+)
+def test_size_of_the_student_changes_its_stages_alone(changes, num_layers, tmp_path, demo_package):
+    path = EXAMPLES / "compress_math23k.yaml"
+    options = {"encoder": "all-MiniLM-L6-v2", "tokenizer": None, "use_cpu": True}
+    base = Recipe.from_file(path, tmp_path, budget="cpu", changes=options | {"student": "base"}).stages
+    stages = Recipe.from_file(path, tmp_path, budget="cpu", changes=options | changes).stages
+    stages["pretrain"].check()
+    assert stages["teacher"].folder == base["teacher"].folder
+    assert stages["pretrain"].folder != base["pretrain"].folder
+    assert stages["pretrain"].options.get("target_ms") == changes.get("target_ms")
+    assert len(stages["pretrain"].options["encoder_layers"].split(",")) == num_layers

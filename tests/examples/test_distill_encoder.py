@@ -7,8 +7,10 @@ from tests.examples.scripts import load_script
 from tests.tiny import tiny_bert_config, tiny_rows, tiny_tokenizer
 
 
-def test_a_narrow_encoder_is_distilled_on_a_text_file(tmp_path, capsys):
-    teacher, corpus, output = tmp_path / "teacher", tmp_path / "texts.txt", tmp_path / "out"
+def test_narrow_encoder_is_distilled_on_a_text_file(tmp_path, capsys):
+    teacher = tmp_path / "teacher"
+    corpus = tmp_path / "texts.txt"
+    output = tmp_path / "out"
     tokenizer = tiny_tokenizer()
     BertModel(tiny_bert_config(num_hidden_layers=4, vocab_size=len(tokenizer))).save_pretrained(teacher)
     tokenizer.save_pretrained(teacher)

@@ -1,10 +1,10 @@
 """The example script that measures how solvers read what people write."""
 
-import json
+from pathlib import Path
 
 import pytest
 
-from tests.examples.scripts import load_script
+from tests.examples.scripts import load_script, write_json_lines
 
 
 PROBLEMS = [
@@ -41,6 +41,5 @@ def test_each_pattern_and_reading_is_counted(script):
 
 
 def test_problems_are_read_from_json_lines(script, tmp_path):
-    path = tmp_path / "texts.jsonl"
-    path.write_text("\n".join(json.dumps(problem) for problem in PROBLEMS) + "\n\n", encoding="utf-8")
-    assert script.read_problems(path) == PROBLEMS
+    file = write_json_lines(tmp_path / "texts.jsonl", PROBLEMS)
+    assert script.read_problems(Path(file)) == PROBLEMS

@@ -1,5 +1,3 @@
-from pathlib import Path
-
 import pytest
 import yaml
 
@@ -10,32 +8,30 @@ from hf_mwp.commands.recipes.recipe import read_recipe
 from hf_mwp.utils.option import option_values
 from reproduce.reproduction import Reproduction
 from reproduce.table import Table
+from tests.examples.scripts import EXAMPLES, check_data_dir
 
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
-TYPES = {
-    "solver": types_of("train"),
-    "distill": types_of("distill"),
-    "evaluate": types_of("evaluate"),
-}
+COMMANDS = {"solver": "train", "distill": "distill", "evaluate": "evaluate"}
+METHODS = ("compact", "compress", "pruning", "stark")
+# Recipes are several commands, other files the options of one.
+RECIPES = []
+OPTIONS = []
+for path in sorted(EXAMPLES.glob("*.yaml")):
+    is_recipe = path.stem.startswith((*METHODS, "distill_translation", "distill_math_seq2seq", "distill_glue"))
+    (RECIPES if is_recipe else OPTIONS).append(path)
+RECIPES_OF_METHODS = [path for path in RECIPES if path.stem.startswith(METHODS)]
 
 
-# Recipes are several commands.
-KINDS = ("compact", "compress", "pruning", "stark")
-OTHERS = ("distill_translation", "distill_math_seq2seq", "distill_glue")
-RECIPES = [path for path in sorted(EXAMPLES.glob("*.yaml")) if path.name.startswith((*KINDS, *OTHERS))]
-COMMANDS = [path for path in sorted(EXAMPLES.glob("*.yaml")) if path not in RECIPES]
-
-
-@pytest.mark.parametrize("path", COMMANDS, ids=lambda path: path.name)
-def test_example_is_read(path, demo_package):
-    values = option_values(*parse(path.stem, "", TYPES[path.stem.split("_")[0]], ["--config", str(path)]))
-    given = yaml.safe_load(path.read_text(encoding="utf-8"))
-    assert given.items() <= {name: values[name] for name in given}.items()
+@pytest.mark.parametrize("path", OPTIONS, ids=lambda path: path.name)
+def test_options_of_a_command_are_read(path, demo_package):
+    types = types_of(COMMANDS[path.stem.partition("_")[0]])
+    values = option_values(*parse(path.stem, "", types, ["--config", str(path)]))
+    options = yaml.safe_load(path.read_text(encoding="utf-8"))
+    assert options.items() <= values.items()
 
 
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.name)
-def test_stages_are_checked_at_each_budget(path, tmp_path, demo_package):
+def test_stages_are_valid_at_each_budget(path, tmp_path, demo_package):
     file = tmp_path / "rows.tsv"
     file.touch()
     recipe = read_recipe(path)
@@ -50,49 +46,25 @@ def test_stages_are_checked_at_each_budget(path, tmp_path, demo_package):
             stage.check()
 
 
-def test_the_encoder_of_the_results_is_a_recipe_to_build_others_on(tmp_path):
-    example, base = EXAMPLES / "compact_math23k_self_training.yaml", EXAMPLES / "compact_math23k_e5.yaml"
-    flags = {"encoder": "multilingual-e5-small-bert-zh", "encoder_layers": 6, "bottleneck_layers": "2,4,6"}
-    flags |= {"tokenizer": None, "bf16": True, "use_cpu": True, "pretrain.max_length": 512}
-    given = Recipe.from_file(example, tmp_path, changes=flags)
-    built_on = Recipe.from_file(example, tmp_path, base)
-    assert built_on.stages == given.stages and built_on.title == given.title
-    name = "compact_table8.yaml"
-    table = Table.from_file(EXAMPLES / "reproduce" / name, base)
+def test_recipe_built_on_the_encoder_of_the_results_equals_its_options(tmp_path):
+    base = EXAMPLES / "compact_math23k_e5.yaml"
+    changes = {"encoder": "multilingual-e5-small-bert-zh", "encoder_layers": 6, "bottleneck_layers": "2,4,6"}
+    changes |= {"tokenizer": None, "bf16": True, "use_cpu": True, "pretrain.max_length": 512}
+    path = EXAMPLES / "compact_math23k_self_training.yaml"
+    recipe = Recipe.from_file(path, tmp_path, base)
+    expected = Recipe.from_file(path, tmp_path, changes=changes)
+    assert (recipe.stages, recipe.title) == (expected.stages, expected.title)
+    path = EXAMPLES / "reproduce" / "compact_table1.yaml"
+    table = Table.from_file(path, base)
     assert table.recipe_name == "compact_math23k_e5"
     recipes = Reproduction(table, tmp_path).recipes
-    flagged = Reproduction(Table.from_file(EXAMPLES / "reproduce" / name), tmp_path, changes=flags).recipes
-    assert {key: recipe.stages for key, recipe in recipes.items()} == {
-        key: recipe.stages for key, recipe in flagged.items()
-    }
-
-
-def check_data_dir(recipe):
-    """Each stage that can read a data set by its name is told where it lies."""
-    made_here = {str(stage.folder) for stage in recipe.stages.values()}
-    for stage in recipe.stages.values():
-        by_name = stage.options.get("dataset") not in made_here
-        if by_name and stage.command in ("pretrain", "train", "distill", "stark", "evaluate", "pseudo-label"):
-            expected = None if stage.options.get("dataset") == "ape_clean" else recipe.variables["data_dir"]
-            assert stage.options.get("data_dir") == expected, stage.name
+    expected_recipes = Reproduction(Table.from_file(path), tmp_path, changes=changes).recipes
+    assert recipes.keys() == expected_recipes.keys()
+    for arm, recipe in recipes.items():
+        assert recipe.stages == expected_recipes[arm].stages
 
 
 @pytest.mark.parametrize("changes", [{}, {"data_dir": "/my/data"}], ids=["default", "given"])
-@pytest.mark.parametrize(
-    "path",
-    [each for kind in KINDS for each in sorted(EXAMPLES.glob(f"{kind}_*.yaml"))],
-    ids=lambda path: path.name,
-)
-def test_recipes_read_data_where_it_lies(path, changes, tmp_path):
+@pytest.mark.parametrize("path", RECIPES_OF_METHODS, ids=lambda path: path.name)
+def test_stages_have_the_folder_of_the_data(path, changes, tmp_path):
     check_data_dir(Recipe.from_file(path, tmp_path, changes={"teacher.encoder": "a", **changes}))
-
-
-TABLES = [Table.from_file(path) for path in sorted((EXAMPLES / "reproduce").glob("*.yaml"))]
-
-
-@pytest.mark.parametrize(
-    "table", [table for table in TABLES if "data_dir" in table.recipe["variables"]], ids=lambda table: table.name
-)
-def test_tables_read_data_where_it_lies(table, tmp_path):
-    for recipe in Reproduction(table, tmp_path, changes={"data_dir": "/my/data"}).recipes.values():
-        check_data_dir(recipe)

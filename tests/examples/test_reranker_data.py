@@ -20,22 +20,23 @@ def data_dir(tmp_path_factory):
     """The first problems of GSM8K, and small files of ASDiv-A and MAWPS."""
     folder = tmp_path_factory.mktemp("data")
     shutil.copytree(ROOT / "tests" / "fixtures", folder, dirs_exist_ok=True)
-    for part in ("train", "test"):
-        with gzip.open(ROOT / "examples" / "data" / "gsm8k" / f"{part}.jsonl.gz", "rt", encoding="utf-8") as lines:
-            (folder / "gsm8k" / f"{part}.jsonl").write_text("".join(islice(lines, 150)), encoding="utf-8")
+    for split in ("train", "test"):
+        with gzip.open(ROOT / "examples" / "data" / "gsm8k" / f"{split}.jsonl.gz", "rt", encoding="utf-8") as lines:
+            (folder / "gsm8k" / f"{split}.jsonl").write_text("".join(islice(lines, 60)), encoding="utf-8")
     return folder
 
 
-@pytest.mark.parametrize("flags", [[], ["--asdiv"]])
-def test_held_out_problems_are_all_there_and_test_problems_are_not(tmp_path, data_dir, monkeypatch, flags):
+def test_held_out_problems_are_included_and_test_problems_are_not(tmp_path, data_dir, monkeypatch):
     file = tmp_path / "fit.jsonl"
-    monkeypatch.setattr(sys, "argv", ["reranker_data.py", str(file), f"--data_dir={data_dir}", *flags])
+    monkeypatch.setattr(sys, "argv", ["reranker_data.py", str(file), f"--data_dir={data_dir}", "--asdiv"])
     load_script("reranker_data.py").main()
-    problems = [problem_from_row(row) for row in load_mwp_dataset(file, validation_fraction=0)["train"]]
-    texts = {problem.text for problem in problems}
+    rows = load_mwp_dataset(file, validation_fraction=0)["train"]
+    texts = set(rows["text"])
     steps = load_mwp_dataset("gsm8k_steps", data_dir)
-    assert {row["text"] for row in steps["validation"] if row["equation"]} <= texts
+    for row in steps["validation"]:
+        assert row["text"] in texts or not row["equation"]
     for name in ("gsm8k", "gsm8k_steps", "mawps", "asdiv_a"):
         assert not texts & set(load_mwp_dataset(name, data_dir)["test"]["text"]), name
-    assert any(problem.id.partition("-")[2].startswith("D") for problem in problems)
-    assert all(problem.agrees() for problem in problems)
+    assert any("-D" in row["id"] for row in rows)
+    for row in rows:
+        assert problem_from_row(row).agrees()

@@ -20,35 +20,37 @@ def solver(solver_folder):
     return load_solver(solver_folder)
 
 
-def test_html_of_a_problem_is_text_and_a_star_stays(space, solver):
-    shown = space.show(solver, "<script>alert(1)</script> *4*个苹果 & 2个<b>梨</b>，一共？")
-    assert "<script>" not in shown and "<b>梨" not in shown
-    assert "&lt;script&gt;alert(<mark>1</mark>)" in shown and "*<mark>4</mark>*个苹果 &amp; <mark>2</mark>个" in shown
-    assert '<div class="value">' in shown and "probability" in shown
+def test_text_of_a_problem_is_escaped(space, solver):
+    html = space.show(solver, "<script>alert(1)</script> *4*个苹果 & 2个<b>梨</b>，一共？")
+    assert "<script>" not in html and "<b>梨" not in html
+    assert "&lt;script&gt;alert(<mark>1</mark>)" in html and "*<mark>4</mark>*个苹果 &amp; <mark>2</mark>个" in html
+    assert '<div class="value">' in html and "probability" in html
 
 
-def test_a_problem_without_an_answer_says_why(space, solver):
+def test_problem_without_an_answer_has_an_error(space, solver):
     assert re.search('class="error">[^<]*number', space.show(solver, "没有数"))
     assert 'class="error"' in space.show(solver, "")
 
 
-def test_many_problems_are_cut(space, solver):
-    shown = space.show(solver, "\n".join(f"有{number}个和2个，一共几个？" for number in range(3, 40)))
-    assert shown.count(" ms</p>") == 20 and "17 more problems" in shown
+def test_number_of_problems_is_limited(space, solver):
+    html = space.show(solver, "\n".join(f"有{number}个和2个，一共几个？" for number in range(3, 40)))
+    assert html.count(" ms</p>") == 20 and "17 more problems" in html
     assert "too much" in space.show(solver, "字" * 400_000)
 
 
-def test_a_tree_is_drawn(space):
+def test_tree_is_drawn(space):
     svg = ElementTree.fromstring(space.tree(["-", "*", "N0", "1", "N1"], ["120<", "25%"]))
     name = "{http://www.w3.org/2000/svg}"
-    assert [each.text for each in svg.iter(f"{name}text")] == ["120<", "1", "×", "25%", "−"]
+    assert [text.text for text in svg.iter(f"{name}text")] == ["120<", "1", "×", "25%", "−"]
     assert len(list(svg.iter(f"{name}line"))) == 4
     # Leaves from left to right; an operator in the middle above its operands.
-    left, one, times, right, minus = (float(each.get("x")) for each in svg.iter(f"{name}text"))
-    assert left < one < right and times == (left + one) / 2 and minus == (times + right) / 2
+    first, second, times, third, minus = (float(text.get("x")) for text in svg.iter(f"{name}text"))
+    assert first < second < third
+    assert times == (first + second) / 2
+    assert minus == (times + third) / 2
 
 
-def test_the_header_is_one_of_spaces():
+def test_header_of_the_readme_is_valid():
     header, text = (EXAMPLES / "space" / "README.md").read_text("utf-8").split("---\n")[1:]
     fields = yaml.safe_load(header)
     assert fields["sdk"] == "gradio" and (EXAMPLES / "space" / fields["app_file"]).is_file()
@@ -56,7 +58,7 @@ def test_the_header_is_one_of_spaces():
 
 
 @pytest.mark.slow
-def test_the_page_answers(space, solver, monkeypatch):
+def test_page_answers(space, solver, monkeypatch):
     gradio = pytest.importorskip("gradio")
     client = pytest.importorskip("gradio_client")
     monkeypatch.setenv("GRADIO_ANALYTICS_ENABLED", "False")
@@ -68,9 +70,9 @@ def test_the_page_answers(space, solver, monkeypatch):
 
         page = httpx.get(address).text
         assert "fonts.googleapis.com" not in re.sub(r"preconnect[^>]*", "", page)
-        found = client.Client(address, verbose=False).predict(
-            "小明有4个苹果，又买了2个，一共有几个？", api_name="/solve"
-        )
-        assert "<mark>4</mark>" in found and "<svg" in found
+        solver_client = client.Client(address, verbose=False)
+        page = solver_client.predict("小明有4个苹果，又买了2个，一共有几个？", api_name="/solve")
+        assert "<mark>4</mark>" in page
+        assert "<svg" in page
     finally:
         app.close()

@@ -8,18 +8,17 @@ from hf_mwp.runtime.problems import MathWordProblem
 from tests.tiny import tiny_processor
 
 
-def test_finished_trees_are_read():
+def test_only_finished_trees_are_read():
     processor = tiny_processor()
-    one = processor.vocabulary.token_to_id("N0")
-    trees = [([0, one, one + 1, -100], -0.5), ([one, -100, -100, -100], -1.0), ([-100] * 4, -math.inf)]
-    assert [(tree.to_infix(), score) for tree, score in read_trees(trees, processor.decode)] == [
-        ("N0+N1", -0.5),
-        ("N0", -1.0),
-    ]
+    slot = processor.vocabulary.token_to_id("N0")
+    rows = [([0, slot, slot + 1, -100], -0.5), ([slot, -100, -100, -100], -1.0), ([-100] * 4, -math.inf)]
+    trees = read_trees(rows, processor.decode)
+    assert [tree.to_infix() for tree, _ in trees] == ["N0+N1", "N0"]
+    assert [score for _, score in trees] == [-0.5, -1.0]
 
 
 @pytest.mark.parametrize(
-    ("text", "language", "warned"),
+    ("text", "language", "is_warned"),
     [
         ("Tom has 4 apples and 2 pears.", "zh", True),
         ("Tom has 4 apples and 2 pears.", "en", False),
@@ -27,11 +26,11 @@ def test_finished_trees_are_read():
         ("4km + 2km = ?", "zh", False),
     ],
 )
-def test_a_chinese_solver_warns_of_text_in_latin_letters(text, language, warned):
+def test_a_chinese_solver_warns_of_text_in_latin_letters(text, language, is_warned):
     beam = Beam(((Expression.from_prefix(["+", "N0", "N1"]), -0.1),), unknown_share=0.0)
     (record,) = answer_records(Answer(MathWordProblem(text, language=language), beam))
     assert record["answer"] == 6.0
-    assert ("not Chinese" in record.get("warning", "")) is warned
+    assert ("not Chinese" in record.get("warning", "")) is is_warned
 
 
 def test_uncertain_numbers_are_named_in_the_warnings():

@@ -1,12 +1,9 @@
-import math
-
 import numpy as np
 import pytest
 import torch
 from transformers.activations import ACT2FN
 
-from hf_mwp.compress.models import MwpStudentModel
-from hf_mwp.runtime.encoder import ACTIVATIONS, Encoder, gelu
+from hf_mwp.runtime.encoder import ACTIVATIONS, Encoder
 from hf_mwp.runtime.weights import Weights
 from hf_mwp.solver.models import MwpSolver, MwpSolverConfig
 from hf_mwp.utils.usage_error import UsageError
@@ -14,21 +11,9 @@ from tests.compress.models.tiny_student import VOCAB, pruned_config, tiny_config
 from tests.tiny import tiny_processor, tiny_solver
 
 
-ENCODERS = {
-    "student": tiny_config(),
-    "pruned": pruned_config(),
-    "narrow embeddings": tiny_config(embedding_size=10),
-    "positions of RoBERTa": tiny_config(position_offset=2, pad_token_id=1),
-    "relu": tiny_config(hidden_act="relu"),
-    "gelu_new": tiny_config(hidden_act="gelu_new"),
-}
-
-
 def runtime_encoder(folder, model):
     model.save_pretrained(folder)
-    config = model.config
-    layers = config.bottleneck_layers
-    return Encoder(Weights(folder), config.encoder_config.to_dict(), layers)
+    return Encoder(Weights(folder), model.config.encoder_config.to_dict(), model.config.bottleneck_layers)
 
 
 def solver_of(config, **fields):
@@ -37,63 +22,54 @@ def solver_of(config, **fields):
     decoder.encoder_hidden_size = config.hidden_size
     model = MwpSolver(MwpSolverConfig(encoder_config=config, decoder_config=decoder, **fields))
     for parameter in model.encoder.parameters():
-        # Biases and norms too differ from what they begin with.
+        # Biases and norms too differ from their initial values.
         parameter.data += 0.1 * torch.randn_like(parameter)
     return model.eval()
 
 
-@pytest.mark.parametrize("name", ENCODERS)
-def test_states_are_those_of_the_model(tmp_path, name):
-    model = solver_of(ENCODERS[name])
-    encoder = runtime_encoder(tmp_path, model)
-    for length in (1, 2, 17):
-        ids = torch.randint(3, VOCAB, (1, length), generator=torch.Generator().manual_seed(length))
-        with torch.no_grad():
-            states = model.encode(ids).last_hidden_state[0]
-        np.testing.assert_allclose(encoder(ids[0].numpy()), states, atol=2e-5)
-
-
-def test_bottlenecks_stand_after_their_layers(tmp_path):
-    model = solver_of(tiny_config(), bottleneck_layers=[1, 3], bottleneck_size=5)
-    ids = torch.arange(4, 12)[None]
+def assert_states_are_equal(encoder, model, ids):
     with torch.no_grad():
-        states = model.encode(ids).last_hidden_state[0]
-    np.testing.assert_allclose(runtime_encoder(tmp_path, model)(ids[0].numpy()), states, atol=2e-5)
+        expected = model.encode(ids).last_hidden_state[0]
+    states = encoder(ids[0].numpy())
+    assert states.dtype == np.float32
+    np.testing.assert_allclose(states, expected, atol=2e-5)
+
+
+@pytest.mark.parametrize(
+    ("config", "bottlenecks"),
+    [
+        (tiny_config(), {}),
+        (pruned_config(), {}),
+        (tiny_config(embedding_size=10), {}),
+        (tiny_config(position_offset=2, pad_token_id=1), {}),
+        (tiny_config(hidden_act="relu"), {}),
+        (tiny_config(), {"bottleneck_layers": [1, 3], "bottleneck_size": 5}),
+    ],
+    ids=["student", "pruned", "narrow embeddings", "positions of RoBERTa", "relu", "bottlenecks"],
+)
+def test_states_equal_those_of_the_model(tmp_path, config, bottlenecks):
+    model = solver_of(config, **bottlenecks)
+    encoder = runtime_encoder(tmp_path, model)
+    for length in (1, 17):
+        ids = torch.randint(3, VOCAB, (1, length), generator=torch.Generator().manual_seed(length))
+        assert_states_are_equal(encoder, model, ids)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_half_precision_is_computed_in_float32(tmp_path, dtype):
     model = solver_of(tiny_config()).to(dtype)
-    encoder = runtime_encoder(tmp_path, model)
-    ids = torch.arange(4, 12)[None]
-    with torch.no_grad():
-        states = model.float().encode(ids).last_hidden_state[0]
-    found = encoder(ids[0].numpy())
-    assert found.dtype == np.float32
-    np.testing.assert_allclose(found, states, atol=2e-5)
+    assert_states_are_equal(runtime_encoder(tmp_path, model), model.float(), torch.arange(4, 12)[None])
 
 
-def test_gelu_is_that_of_the_error_function():
-    x = np.linspace(-8, 8, 4001, dtype=np.float32)
-    exact = [value * 0.5 * (1 + math.erf(value / math.sqrt(2))) for value in x.tolist()]
-    np.testing.assert_allclose(gelu(x), exact, atol=1e-6)
+@pytest.mark.parametrize(("config", "name"), [({"model_type": "bert"}, "bert"), ({"hidden_act": "mish"}, "mish")])
+def test_other_encoder_or_activation_is_refused(config, name):
+    with pytest.raises(UsageError, match=name):
+        Encoder(None, {"model_type": "mwp_student"} | config)
 
 
-def test_other_encoders_and_activations_are_refused(tmp_path):
-    config = {"model_type": "bert"}
-    with pytest.raises(UsageError, match="bert"):
-        Encoder(None, config)
-    with pytest.raises(UsageError, match="mish"):
-        Encoder(None, {"model_type": "mwp_student", "hidden_act": "mish"})
-
-
-@pytest.mark.parametrize("activation", ["relu", "gelu_new", "silu"])
-def test_activations_are_those_of_pytorch(activation):
+@pytest.mark.parametrize("activation", ["gelu", "relu", "gelu_new", "silu"])
+def test_activations_equal_those_of_pytorch(activation):
     x = np.linspace(-100, 100, 4001, dtype=np.float32)
-    found = ACTIVATIONS[activation](x)
-    assert found.dtype == np.float32
-    np.testing.assert_allclose(found, ACT2FN[activation](torch.from_numpy(x)), rtol=1e-6, atol=1e-6)
-
-
-def test_the_pooler_is_not_needed():
-    assert MwpStudentModel(tiny_config()).pooler is not None
+    values = ACTIVATIONS[activation](x)
+    assert values.dtype == np.float32
+    np.testing.assert_allclose(values, ACT2FN[activation](torch.from_numpy(x)), rtol=1e-6, atol=1e-6)

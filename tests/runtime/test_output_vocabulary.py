@@ -9,13 +9,13 @@ from hf_mwp.runtime.problems import MathWordProblem
 
 def test_ids_are_operators_then_constants_then_numbers():
     vocabulary = OutputVocabulary(constants=("1", "3.14"))
-    assert vocabulary.num_operators == 5
-    assert vocabulary.num_symbols == 7
-    assert [vocabulary.token_to_id(token) for token in ("+", "^", "1", "3.14", "N0", "N12")] == [0, 4, 5, 6, 7, 19]
-    assert [vocabulary.id_to_token(index) for index in (0, 4, 5, 6, 7, 19)] == ["+", "^", "1", "3.14", "N0", "N12"]
+    assert (vocabulary.num_operators, vocabulary.num_symbols) == (5, 7)
+    for index, token in [(0, "+"), (4, "^"), (5, "1"), (6, "3.14"), (7, "N0"), (19, "N12")]:
+        assert vocabulary.token_to_id(token) == index
+        assert vocabulary.id_to_token(index) == token
 
 
-def test_expressions_survive():
+def test_decoding_inverts_encoding():
     vocabulary = OutputVocabulary(constants=("1",))
     expression = Expression.from_infix("(N0-1)*N1")
     assert vocabulary.encode(expression) == [2, 1, 6, 5, 7]
@@ -31,13 +31,13 @@ def test_unknown_symbols_are_named():
         OutputVocabulary(constants=("1", "1"))
 
 
-def test_further_constants_go_after_the_known_ones():
+def test_further_constants_are_added_at_the_end():
     vocabulary = OutputVocabulary(constants=("3.14", "1")).with_constants(["60", "1", "50%", "100%", "60.0"])
     assert vocabulary.constants == ("3.14", "1", "60", "0.5")
 
 
 @pytest.mark.parametrize("wrong", ["N0", "1+2", "eleven", ""])
-def test_what_is_no_number_is_no_constant(wrong):
+def test_constant_that_is_no_number_is_refused(wrong):
     with pytest.raises(ExpressionError, match=f"constant '{re.escape(wrong)}' is not a number"):
         OutputVocabulary().with_constants([wrong])
 

@@ -6,9 +6,10 @@ from hf_mwp.runtime.weights import Weights, quantize_int8
 
 def test_rows_keep_their_largest_element(tmp_path):
     rng = np.random.default_rng(0)
-    matrix = rng.normal(size=(64, 80)).astype(np.float32) * rng.uniform(0.01, 10, size=(64, 1)).astype(np.float32)
+    matrix = (rng.normal(size=(64, 80)) * rng.uniform(0.01, 10, size=(64, 1))).astype(np.float32)
     stored = quantize_int8({"matrix": matrix, "bias": np.array([0.5, 1], np.float32)})
-    assert stored["matrix"].dtype == np.int8 and stored["matrix.scale"].shape == (64,)
+    assert stored["matrix"].dtype == np.int8
+    assert stored["matrix.scale"].shape == (64,)
     assert np.abs(stored["matrix"]).max(1).tolist() == [127] * 64
     assert stored["bias"].dtype == np.float16
     save_file(stored, tmp_path / "model.safetensors")
@@ -19,4 +20,6 @@ def test_rows_keep_their_largest_element(tmp_path):
 
 def test_small_and_empty_rows():
     stored = quantize_int8({"small": np.ones((4, 4), np.float32), "zero": np.zeros((64, 64), np.float32)})
-    assert stored["small"].dtype == np.float16 and not stored["zero"].any() and np.isfinite(stored["zero.scale"]).all()
+    assert stored["small"].dtype == np.float16
+    assert not stored["zero"].any()
+    assert np.isfinite(stored["zero.scale"]).all()

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import yaml
 
+from reproduce.table_result import TableResult
+
 
 RECIPE = {
     "recipe": "Small",
@@ -51,13 +53,17 @@ TABLE = {
 }
 
 
-def write_table(folder: Path, recipe_too: bool = True, **changes) -> Path:
-    """Writes recipe and table, and returns the path of the table."""
-    if recipe_too:
-        (folder / "small.yaml").write_text(yaml.safe_dump(RECIPE))
+def write_table(folder: Path, **changes) -> Path:
+    """Write the recipe and the table with some fields replaced, and return the path of the table."""
+    (folder / "small.yaml").write_text(yaml.safe_dump(RECIPE))
     path = folder / "small_table.yaml"
     path.write_text(yaml.safe_dump({**TABLE, **changes}, sort_keys=False))
     return path
+
+
+def states(result: TableResult) -> list[str]:
+    """Return the state of each arm's first run."""
+    return [arm.runs[0].state for arm in result.arms]
 
 
 class Commands(dict):

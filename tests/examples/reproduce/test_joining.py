@@ -1,4 +1,4 @@
-"""Results that were measured apart, as one table."""
+"""Joining results that were measured separately into one table."""
 
 import dataclasses
 
@@ -21,7 +21,8 @@ def measure(tmp_path):
     table = Table.from_file(write_table(tmp_path))
 
     def measure(name, **options):
-        result = Reproduction(table, tmp_path / name, **{"seeds": SEEDS, **options}).run(Commands())
+        options = {"seeds": SEEDS} | options
+        result = Reproduction(table, tmp_path / name, **options).run(Commands())
         path = tmp_path / f"{name}.json"
         result.save(path)
         return path
@@ -29,89 +30,90 @@ def measure(tmp_path):
     return measure
 
 
-def figures(result):
-    return [(arm.name, [(run.seed, run.state, run.figures, run.counts) for run in arm.runs]) for arm in result.arms]
+def runs(result):
+    """The runs of all arms, without their times."""
+    rows = []
+    for arm in result.arms:
+        for run in arm.runs:
+            rows.append((arm.name, run.seed, run.state, run.figures, run.counts))
+    return rows
 
 
 @pytest.mark.parametrize(
     "parts",
     [
-        [{"seeds": [42]}, {"seeds": [43]}],
-        [{"arms": ["one", "three"]}, {"arms": ["all"]}],
         [{"seeds": [42]}, {"seeds": [43], "arms": ["one"]}, {"seeds": [43], "arms": ["three", "all"]}],
         # The same figures twice.
         [{"arms": ["one", "all"]}, {}],
     ],
-    ids=["seeds", "arms", "both", "twice"],
+    ids=["parts", "repeated"],
 )
-def test_parts_joined_are_the_whole(measure, parts):
+def test_joined_results_equal_the_whole(measure, parts):
     whole = TableResult.load(measure("whole"))
-    joined = join_results([measure(f"part{place}", **part) for place, part in enumerate(parts)])
-    assert figures(joined) == figures(whole)
-    assert [run.seconds for arm in joined.arms for run in arm.runs] == pytest.approx([0.0] * 6, abs=5.0)
-    told = ("arms", "parts")
-    assert dataclasses.asdict(joined) | dict.fromkeys(told) == dataclasses.asdict(whole) | dict.fromkeys(told)
-    # Shares of another arm were not known in a part without it.
+    paths = [measure(f"part{index}", **options) for index, options in enumerate(parts)]
+    joined = join_results(paths)
+    assert runs(joined) == runs(whole)
+    assert dataclasses.replace(joined, arms=whole.arms, parts=whole.parts) == whole
+    # The share of another arm is unknown in results without it.
     assert joined.arms[0].runs[0].figures == {"answer": 6.25, "share": 8.3333, "average": 7.2916}
 
 
-def test_columns_of_several_files_stand_in_one_row(measure):
+def test_columns_of_several_files_are_joined(measure):
     joined = join_results([measure("one"), measure("extra", changes={"extra": "x"})])
-    assert all("missing" not in column for column in joined.columns)
+    for column in joined.columns:
+        assert "missing" not in column
     assert joined.arms[2].runs[0].figures == {"answer": 75.0, "extra": 75.0, "share": 100.0, "average": 87.5}
 
 
-def test_each_part_is_told_with_its_machine(measure, tmp_path):
-    path, other = measure("first", seeds=[42]), measure("second", seeds=[43], changes={"extra": "x"})
-    first = dataclasses.replace(TableResult.load(path), data="rte, all problems")
+def test_each_part_is_described_with_its_machine(measure, tmp_path):
+    path = measure("first", seeds=[42])
+    second_path = measure("second", seeds=[43], changes={"extra": "x"})
     machine = {"processor": "abacus", "torch_threads": 2, "cores": 4}
-    dataclasses.replace(first, environment={"machine": machine, "libraries": {"torch": "2.11"}}).save(path)
-    joined = join_results([path, other])
+    environment = {"machine": machine, "libraries": {"torch": "2.11"}}
+    first = dataclasses.replace(TableResult.load(path), data="rte, all problems", environment=environment)
+    first.save(path)
+    joined = join_results([path, second_path])
     machine = "abacus, 2 threads on 4 cores, no accelerator; torch 2.11"
-    told = to_markdown(joined).splitlines()
-    assert f"- Measured apart: seed 42 of Answer: all rows. Machine: {machine}" in told
-    assert "- Measured apart: seed 43 of Answer, Extra: all rows, changed: extra x." in told
-    fewer = dataclasses.replace(joined, parts=[joined.parts[0], joined.parts[1] | {"arms": ["first layer", "three"]}])
+    lines = to_markdown(joined).splitlines()
+    assert f"- Measured apart: seed 42 of Answer: all rows. Machine: {machine}" in lines
+    assert "- Measured apart: seed 43 of Answer, Extra: all rows, changed: extra x." in lines
+    joined.parts[1]["arms"] = ["first layer", "three"]
     line = "- Measured apart: seed 43 of Answer, Extra: first layer; three, changed: extra x."
-    assert line in to_markdown(fewer).splitlines()
-    # What was joined can be joined with more, and read again.
+    assert line in to_markdown(joined).splitlines()
+    # Joined results can be joined with further ones.
     joined.save(tmp_path / "joined.json")
-    data = TableResult.load(other).data
-    more = join_results([tmp_path / "joined.json", measure("third", seeds=[44])])
-    assert joined.data == more.data == f"rte, all problems; {data}"
-    assert more.seeds == [42, 43, 44] and more.parts[:2] == joined.parts and len(more.parts) == 3
     assert TableResult.load(tmp_path / "joined.json") == joined
+    more = join_results([tmp_path / "joined.json", measure("third", seeds=[44])])
+    assert joined.data == more.data == f"rte, all problems; {TableResult.load(second_path).data}"
+    assert more.seeds == [42, 43, 44]
+    assert more.parts[:2] == joined.parts
+    assert len(more.parts) == 3
 
 
-def test_an_arm_that_one_part_could_not_run_is_done_by_the_other(measure, tmp_path):
+def test_failed_arm_is_completed_by_another_part(measure, tmp_path):
     table = Table.from_file(tmp_path / "small_table.yaml")
     Reproduction(table, tmp_path / "broken", seeds=[42]).run(Commands("teacher")).save(tmp_path / "broken.json")
     run = join_results([tmp_path / "broken.json", measure("whole", seeds=[42])]).arms[1].runs[0]
     assert (run.state, run.reason, run.figures["answer"]) == ("done", "", 18.75)
 
 
-def test_two_figures_of_the_same_are_refused(measure):
-    path, other = measure("first", arms=["one"]), measure("second", arms=["one"])
-    result = TableResult.load(other)
+def test_different_figures_of_the_same_run_are_refused(measure):
+    path = measure("first", arms=["one"])
+    result = TableResult.load(path)
     result.arms[0].runs[1].figures["answer"] = 9.0
-    result.save(other)
-    with pytest.raises(
-        ReportError, match=r"second.json: arm 'one', seed 43, has 9.0 .* 'answer', .*first.json has 7.25"
-    ):
-        join_results([path, other])
+    changed_path = path.with_name("second.json")
+    result.save(changed_path)
+    message = r"second.json: arm 'one', seed 43, has 9.0 .* 'answer', .*first.json has 7.25"
+    with pytest.raises(ReportError, match=message):
+        join_results([path, changed_path])
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"table": "compact-table8"}, "differ in the table"),
-        ({"budget": "quick"}, "differ in the budget"),
-        ({"columns": []}, "differ in the columns"),
-        ({"arms": []}, "differ in the arms"),
-    ],
+    ("field", "value"), [("table", "compact-table8"), ("budget", "quick"), ("columns", []), ("arms", [])]
 )
-def test_other_tables_are_refused(measure, changes, message):
-    path, other = measure("first", arms=["one"]), measure("second", arms=["one"])
-    dataclasses.replace(TableResult.load(other), **changes).save(other)
-    with pytest.raises(ReportError, match=message):
-        join_results([path, other])
+def test_results_of_another_table_are_refused(measure, field, value):
+    path = measure("first", arms=["one"])
+    changed_path = path.with_name("second.json")
+    dataclasses.replace(TableResult.load(path), **{field: value}).save(changed_path)
+    with pytest.raises(ReportError, match=f"differ in the {field}"):
+        join_results([path, changed_path])

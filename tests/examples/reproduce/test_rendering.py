@@ -15,25 +15,29 @@ from tests.examples.reproduce.grids import Commands, write_table
 from tests.examples.scripts import load_script
 
 
-def result(budget="cpu"):
-    runs = [
-        ArmRun(
-            seed,
-            "done",
-            {"answer": answer},
-            {"answer": count, "size": 1548},
-            seconds,
-            [{"fingerprint": str(seed), "seconds": seconds}],
-            "BERT",
-        )
-        for seed, answer, count, seconds in ((1, 60.0, 1000, 12.4), (2, 63.0, 932, 13.4))
-    ]
+def make_run(seed, answer, num_problems, seconds):
+    return ArmRun(
+        seed,
+        "done",
+        figures={"answer": answer},
+        counts={"answer": num_problems, "size": 1548},
+        seconds=seconds,
+        stages=[{"fingerprint": str(seed), "seconds": seconds}],
+        teacher="BERT",
+    )
+
+
+@pytest.fixture
+def result():
+    runs = [make_run(1, 60.0, 1000, 12.4), make_run(2, 63.0, 932, 13.4)]
+    failed = ArmRun(1, "failed", {"size": 10.28}, reason="no")
+    machine = {"processor": "x86_64", "torch_threads": 1, "cores": 2}
     return TableResult(
         table="compact-table9",
         title="A title",
         paper="Table 9 of nobody",
         note="A note\nof two lines.",
-        budget=budget,
+        budget="cpu",
         seeds=[1, 2],
         columns=[
             {"name": "answer", "title": "Answer", "unit": "%"},
@@ -42,23 +46,18 @@ def result(budget="cpu"):
         ],
         arms=[
             ArmResult("a", "first | arm", {"answer": 71.04}, "its note", runs),
-            ArmResult(
-                "b", "second", {"answer": 84.3, "ape": 1.0}, "", [ArmRun(1, "failed", {"size": 10.28}, reason="no")]
-            ),
+            ArmResult("b", "second", {"answer": 84.3, "ape": 1.0}, "", [failed]),
             ArmResult("c", "third", runs=[ArmRun(1), ArmRun(2)]),
         ],
         data="math23k, all training problems",
         changes={"layers": 6},
-        environment={
-            "machine": {"processor": "x86_64", "torch_threads": 1, "cores": 2},
-            "libraries": {"torch": "2.1"},
-        },
+        environment={"machine": machine, "libraries": {"torch": "2.1"}},
     )
 
 
-def test_markdown_in_full():
+def test_markdown_in_full(result):
     assert (
-        to_markdown(result(), "t.png")
+        to_markdown(result, "t.png")
         == """\
 # A title
 
@@ -89,49 +88,35 @@ A note of two lines.
     )
 
 
-def test_quick_results_say_so_in_the_first_line():
-    first = to_markdown(result("quick")).splitlines()[0]
-    assert first == "# A title (budget quick: only to see it run, these figures say nothing)"
-    assert "quick" not in to_markdown(result())
-
-
-def test_quick_results_say_so_in_json_and_on_the_terminal(tmp_path):
+def test_quick_results_have_a_caution(result, tmp_path):
     path = tmp_path / "r.json"
-    result("quick").save(path)
-    told = "budget quick: only to see it run, these figures say nothing"
-    assert json.loads(path.read_text())["caution"] == told
-    assert TableResult.load(path) == result("quick")
-    shown = [load_script("reproduce.py").result_table(each).caption for each in (result("quick"), result())]
-    assert shown == [told, None]
-    result().save(path)
+    result_table = load_script("reproduce.py").result_table
+    result.save(path)
     assert "caution" not in json.loads(path.read_text())
+    assert result_table(result).caption is None
+    quick = dataclasses.replace(result, budget="quick")
+    quick.save(path)
+    caution = "budget quick: only to see it run, these figures say nothing"
+    assert json.loads(path.read_text())["caution"] == caution
+    assert result_table(quick).caption == caution
+    assert to_markdown(quick).startswith(f"# A title ({caution})\n")
 
 
-def test_json_comes_back_as_it_was(tmp_path):
+def test_loaded_results_equal_the_saved_ones(tmp_path):
+    table = Table.from_file(write_table(tmp_path))
+    measured = Reproduction(table, tmp_path / "runs", seeds=[42, 43]).run(Commands(broken="teacher"))
     path = tmp_path / "folder" / "r.json"
-    result().save(path)
+    measured.save(path)
     loaded = TableResult.load(path)
-    assert loaded == result() and to_markdown(loaded) == to_markdown(result())
+    assert dataclasses.asdict(loaded) == dataclasses.asdict(measured)
+    assert to_markdown(loaded) == to_markdown(measured)
     assert [file.name for file in path.parent.iterdir()] == ["r.json"]
 
 
-def test_results_of_a_run_come_back_as_they_were(tmp_path):
-    table = Table.from_file(write_table(tmp_path))
-    measured = Reproduction(table, tmp_path / "runs", seeds=[42, 43]).run(Commands(broken="teacher"))
-    measured.save(tmp_path / "r.json")
-    assert dataclasses.asdict(TableResult.load(tmp_path / "r.json")) == dataclasses.asdict(measured)
-
-
 @pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("{", "has no table results"),
-        ("[]", "has no table results"),
-        ("{}", "has no table results"),
-        (None, "There is no file"),
-    ],
+    ("content", "message"), [("{", "no table results"), ("[]", "no table results"), (None, "no file")]
 )
-def test_other_files_are_no_results(tmp_path, content, message):
+def test_file_without_results_is_refused(tmp_path, content, message):
     path = tmp_path / "r.json"
     if content is not None:
         path.write_text(content)
@@ -139,99 +124,89 @@ def test_other_files_are_no_results(tmp_path, content, message):
         TableResult.load(path)
 
 
-def test_results_of_another_version_are_refused(tmp_path):
+def test_results_of_another_version_are_refused(result, tmp_path):
     path = tmp_path / "r.json"
-    result().save(path)
+    result.save(path)
     path.write_text(json.dumps(json.loads(path.read_text()) | {"version": 0}))
     with pytest.raises(ReportError, match="another version"):
         TableResult.load(path)
 
 
-def test_the_same_results_give_the_same_picture(tmp_path):
-    assert draw_table(result(), tmp_path / "a.png")
-    result().save(tmp_path / "r.json")
-    assert draw_table(TableResult.load(tmp_path / "r.json"), tmp_path / "b.png")
-    assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
-    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+def test_picture_is_drawn_of_the_results_alone(result, tmp_path):
+    for name in ("a.png", "b.png"):
+        assert draw_table(result, tmp_path / name)
+    content = (tmp_path / "a.png").read_bytes()
+    assert content.startswith(b"\x89PNG")
+    assert (tmp_path / "b.png").read_bytes() == content
 
 
-def test_metrics_without_a_unit_are_drawn_and_other_figures_are_not(tmp_path):
-    measured = result()
-    measured.columns = [{"name": "answer", "title": "BLEU", "unit": ""}]
-    assert draw_table(measured, tmp_path / "bleu.png")
-    measured.columns[0]["optional"] = True
-    assert not draw_table(measured, tmp_path / "optional.png")
-    measured.columns = [{"name": "answer", "title": "Parameters", "unit": "M"}]
-    assert not draw_table(measured, tmp_path / "parameters.png")
+@pytest.fixture
+def drawn(monkeypatch):
+    """The kinds of pictures that are drawn, which are left empty."""
+    names = []
+    for name in ("bars", "differences", "lines"):
+        monkeypatch.setattr(picture, f"_draw_{name}", lambda *_, name=name: names.append(name))
+    return names
 
 
-def test_differences_from_one_arm_are_drawn_unless_the_paper_has_figures(tmp_path, monkeypatch):
-    drawn = []
-    for kind in ("bars", "differences"):
-        monkeypatch.setattr(picture, f"_draw_{kind}", lambda *_, kind=kind: drawn.append(kind))
-    compared = result()
-    compared.arms[1].runs = [ArmRun(seed, "done", {"answer": 59.0}) for seed in (1, 2)]
-    draw_table(compared, tmp_path / "a.png")
-    compared.compare_with = "b"
-    draw_table(compared, tmp_path / "a.png")
-    for arm in compared.arms:
+@pytest.mark.parametrize(
+    ("column", "is_drawn"),
+    [
+        ({"title": "BLEU", "unit": ""}, True),
+        ({"title": "BLEU", "unit": "", "optional": True}, False),
+        ({"title": "Parameters", "unit": "M"}, False),
+    ],
+)
+def test_only_metrics_are_drawn(result, drawn, tmp_path, column, is_drawn):
+    result.columns = [{"name": "answer", **column}]
+    assert draw_table(result, tmp_path / "a.png") == is_drawn
+    assert (tmp_path / "a.png").exists() == is_drawn
+    assert drawn == ["bars"] * is_drawn
+
+
+def test_differences_from_one_arm_are_drawn_unless_the_paper_has_figures(result, drawn, tmp_path):
+    result.arms[1].runs = [ArmRun(seed, "done", {"answer": 59.0}) for seed in (1, 2)]
+    draw_table(result, tmp_path / "a.png")
+    result.compare_with = "b"
+    draw_table(result, tmp_path / "a.png")
+    for arm in result.arms:
         arm.paper = {}
-    draw_table(compared, tmp_path / "a.png")
+    draw_table(result, tmp_path / "a.png")
     assert drawn == ["bars", "bars", "differences"]
-    monkeypatch.undo()
-    assert draw_table(compared, tmp_path / "a.png")
 
 
-def test_a_sweep_is_drawn_as_lines(tmp_path):
-    bars, lines = result(), result()
-    lines.x = "layers"
-    for place, arm in enumerate(lines.arms):
-        arm.x = float(place)
-    for name, each in (("bars", bars), ("lines", lines)):
-        assert draw_table(each, tmp_path / f"{name}.png")
-    assert (tmp_path / "lines.png").read_bytes() != (tmp_path / "bars.png").read_bytes()
-    lines.save(tmp_path / "r.json")
+def test_sweep_is_drawn_as_lines(result, tmp_path):
+    result.x = "layers"
+    for index, arm in enumerate(result.arms):
+        arm.x = float(index)
+    assert draw_table(result, tmp_path / "lines.png")
+    result.save(tmp_path / "r.json")
     assert draw_table(TableResult.load(tmp_path / "r.json"), tmp_path / "again.png")
     assert (tmp_path / "lines.png").read_bytes() == (tmp_path / "again.png").read_bytes()
 
 
-def test_differences_of_arms_are_told_with_their_intervals():
-    compared = result()
-    compared.compare_with = "b"
-    compared.arms[1].runs = [
-        ArmRun(seed, "done", {"answer": answer}) for seed, answer in ((1, 59.0), (2, 60.0), (3, 9.0))
-    ]
-    told = to_markdown(compared).splitlines()
-    at = told.index("| difference, 95 % interval | Answer, % |")
-    assert told[at + 2 : at + 5] == [
-        "| first / arm minus second | **+2.00 (+1.00 to +3.00)** |",
-        "",
-        "Bold: the interval does not contain 0. Bootstrap over pairs: 2 seeds.",
-    ]
-    assert "Bootstrap" not in to_markdown(result())
-    compared.arms[1].compare_with = f"{compared.arms[0].name} b"
-    assert "| second minus first / arm | **-2.00 (-3.00 to -1.00)** |" in to_markdown(compared).splitlines()
+def test_differences_of_arms_have_intervals(result):
+    assert "Bootstrap" not in to_markdown(result)
+    result.compare_with = "b"
+    answers = {1: 59.0, 2: 60.0, 3: 9.0}
+    result.arms[1].runs = [ArmRun(seed, "done", {"answer": answer}) for seed, answer in answers.items()]
+    page = to_markdown(result)
+    assert "| first / arm minus second | **+2.00 (+1.00 to +3.00)** |" in page
+    assert "Bootstrap over pairs: 2 seeds." in page
+    result.arms[1].compare_with = "a b"
+    assert "| second minus first / arm | **-2.00 (-3.00 to -1.00)** |" in to_markdown(result)
 
 
-def test_results_without_a_teacher_name_none():
-    alone = result()
-    for arm in alone.arms:
-        for run in arm.runs:
-            run.teacher = ""
-    assert "Teacher" not in to_markdown(alone)
+@pytest.mark.parametrize(("teachers", "line"), [(["", ""], None), (["two; one", "one"], "- Teacher: two; one")])
+def test_each_teacher_is_named_once(result, teachers, line):
+    for run, teacher in zip(result.arms[0].runs, teachers, strict=True):
+        run.teacher = teacher
+    lines = to_markdown(result).splitlines()
+    assert [text for text in lines if "Teacher" in text] == [line] * (line is not None)
 
 
-def test_each_teacher_is_named_once():
-    several = result()
-    runs = [run for arm in several.arms for run in arm.runs]
-    for run in runs:
-        run.teacher = "one"
-    runs[0].teacher = "two; one"
-    assert "- Teacher: two; one" in to_markdown(several).splitlines()
-
-
-def test_without_figures_there_is_no_picture(tmp_path):
-    empty = dataclasses.replace(result(), columns=[{"name": "size", "title": "Size", "unit": "M"}])
-    assert not draw_table(empty, tmp_path / "a.png") and not (tmp_path / "a.png").exists()
-    written = load_script("reproduce.py").write_report(empty, tmp_path, "sizes")
-    assert written == ["sizes.json", "sizes.md"] and {path.name for path in tmp_path.iterdir()} == {*written}
+def test_report_without_figures_has_no_picture(result, tmp_path):
+    result.columns = [{"name": "size", "title": "Size", "unit": "M"}]
+    files = load_script("reproduce.py").write_report(result, tmp_path, "sizes")
+    assert files == ["sizes.json", "sizes.md"]
+    assert {path.name for path in tmp_path.iterdir()} == set(files)

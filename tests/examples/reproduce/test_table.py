@@ -1,9 +1,11 @@
+from collections import defaultdict
+
 import pytest
 
 from hf_mwp.commands.recipes import RecipeError
 from hf_mwp.utils.usage_error import UsageError
 from reproduce.table import ReportError, Table
-from tests.examples.reproduce.grids import TABLE, write_table
+from tests.examples.reproduce.grids import write_table
 
 
 def test_name_and_recipe_come_from_the_files(tmp_path):
@@ -29,18 +31,32 @@ def test_table_budget_and_arm_change_the_recipe(tmp_path, arm, budget, expected)
     assert ("warm_up" in options) == ("warm_up" in expected)
 
 
-def test_an_arm_wins_over_the_caller_and_the_caller_over_the_table(tmp_path):
+def test_arm_wins_over_the_caller_and_the_caller_over_the_table(tmp_path):
     table = Table.from_file(write_table(tmp_path))
     recipe = table.make_recipe(table.arms["one"], tmp_path, "quick", {"layers": 7, "teacher.dropout": 0.1}, seed=3)
     options = recipe.stages["teacher"].options
     assert (options["encoder_layers"], options["dropout"], options["seed"]) == (1, 0.1, 3)
 
 
-def test_equal_stages_of_arms_have_one_folder(tmp_path):
+def test_equal_stages_of_arms_share_a_folder(tmp_path):
     table = Table.from_file(write_table(tmp_path))
-    recipes = [table.make_recipe(arm, tmp_path) for arm in table.arms.values()]
-    assert len({recipe.stages["base"].folder for recipe in recipes}) == 1
-    assert len({recipe.stages["teacher"].folder for recipe in recipes}) == 3
+    folders = defaultdict(set)
+    for arm in table.arms.values():
+        for name, stage in table.make_recipe(arm, tmp_path).stages.items():
+            folders[name].add(stage.folder)
+    assert len(folders["base"]) == 1
+    assert len(folders["teacher"]) == 3
+
+
+FIGURE = {"stage": "base", "figure": "a"}
+
+
+def with_column(**column):
+    return {"columns": {"x": column}}
+
+
+def with_arm(**arm):
+    return {"arms": {"all": arm}}
 
 
 @pytest.mark.parametrize(
@@ -48,57 +64,47 @@ def test_equal_stages_of_arms_have_one_folder(tmp_path):
     [
         ({"colums": {}}, "unknown key 'colums'. Did you mean 'columns'"),
         ({"arms": {}}, "no mapping `arms`"),
-        ({"arms": {"a": {"papers": {}}}}, "arm 'a': unknown key 'papers'. Did you mean 'paper'"),
-        ({"arms": {"all": {"paper": {"anser": 1}}}}, "arm 'all': unknown column 'anser'. Did you mean 'answer'"),
-        ({"arms": {"all": {"changes": [1]}}}, "`changes` must be a mapping"),
-        ({"arms": {"all": {"weights": "weihts"}}}, "unknown variable 'weihts'. Did you mean 'weights'"),
-        ({"columns": {"x": {"stage": "evaluate"}}}, "exactly one of figure, measure, share_of, mean_of, pooled_of"),
-        ({"columns": {"x": {"figure": "a"}}}, "both `stage` and `figure`"),
-        ({"columns": {"x": {"stage": "evalute", "figure": "a"}}}, "unknown stage 'evalute'. Did you mean 'evaluate'"),
-        ({"columns": {"x": {"measure": "flop"}}}, "unknown measure 'flop'. Did you mean 'flops'"),
-        ({"columns": {"x": {"measure": "flops", "unit": "G"}}}, "unknown unit 'G'"),
-        ({"columns": {"x": {"mean_of": ["y"]}}}, "unknown column 'y'"),
-        ({"columns": {"x": {"stage": "base", "figure": "a", "needs": "ape"}}}, "unknown variable 'ape'"),
-        (
-            {"columns": {"x": {"measure": "flops", "changes": {"seed": 1}}}},
-            "`changes` must be a mapping, and needs `stage`",
-        ),
-        ({"columns": {"x": {"stage": "base", "figure": "a", "changes": 1}}}, "`changes` must be a mapping"),
-        (
-            {"columns": {"x": {"stage": "base", "figure": "a", "examples": "b"}}},
-            "must have both `examples` and `metric`",
-        ),
-        (
-            {"columns": {"x": {"stage": "base", "figure": "a", "examples": "b", "metric": "f2"}}},
-            "unknown metric 'f2'",
-        ),
-        ({"arms": {"all": {"compare_with": "on"}}}, "arm 'all': unknown arm 'on'"),
+        (with_arm(papers={}), "arm 'all': unknown key 'papers'. Did you mean 'paper'"),
+        (with_arm(paper={"anser": 1}), "arm 'all': unknown column 'anser'. Did you mean 'answer'"),
+        (with_arm(changes=[1]), "`changes`"),
+        (with_arm(weights="weihts"), "unknown variable 'weihts'. Did you mean 'weights'"),
+        (with_arm(compare_with="on"), "arm 'all': unknown arm 'on'"),
+        (with_column(stage="evaluate"), "exactly one of figure, measure, share_of, mean_of, pooled_of"),
+        (with_column(figure="a"), "both `stage` and `figure`"),
+        (with_column(stage="evalute", figure="a"), "unknown stage 'evalute'. Did you mean 'evaluate'"),
+        (with_column(measure="flop"), "unknown measure 'flop'. Did you mean 'flops'"),
+        (with_column(measure="flops", unit="G"), "unknown unit 'G'"),
+        (with_column(measure="flops", changes={"seed": 1}), "needs `stage`"),
+        (with_column(mean_of=["y"]), "unknown column 'y'"),
+        (with_column(**FIGURE, needs="ape"), "unknown variable 'ape'"),
+        (with_column(**FIGURE, changes=1), "`changes`"),
+        (with_column(**FIGURE, examples="b"), "both `examples` and `metric`"),
+        (with_column(**FIGURE, examples="b", metric="f2"), "unknown metric 'f2'"),
         ({"x": "layer"}, "unknown variable 'layer'. Did you mean 'layers'"),
         ({"compare_with": "alle"}, "unknown arm 'alle'. Did you mean 'all'"),
         ({"teacher_stage": "theacher"}, "unknown stage 'theacher'"),
     ],
 )
-def test_what_is_wrong_with_a_file_is_named(tmp_path, changes, message):
-    with pytest.raises(ReportError, match="small_table.yaml") as raised:
+def test_fault_of_a_file_is_named(tmp_path, changes, message):
+    with pytest.raises(ReportError, match="small_table.yaml") as error:
         Table.from_file(write_table(tmp_path, **changes))
-    assert message in str(raised.value)
+    assert message in str(error.value)
 
 
-def test_a_wrong_change_of_an_arm_names_the_arm(tmp_path):
-    arms = {**TABLE["arms"], "one": {"changes": {"techer.max_steps": 1}}}
-    table = Table.from_file(write_table(tmp_path, arms=arms))
-    with pytest.raises(RecipeError, match="arm 'one'.*unknown stage 'techer'. Did you mean 'teacher'"):
-        table.make_recipe(table.arms["one"], tmp_path)
+def test_unknown_stage_in_the_changes_of_an_arm_is_named(tmp_path):
+    table = Table.from_file(write_table(tmp_path, **with_arm(changes={"techer.max_steps": 1})))
+    with pytest.raises(RecipeError, match="arm 'all'.*'techer'.*'teacher'"):
+        table.make_recipe(table.arms["all"], tmp_path)
 
 
-def test_the_recipe_of_a_table_may_have_a_base(tmp_path):
+def test_recipe_of_a_table_may_have_a_base(tmp_path):
     (tmp_path / "more.yaml").write_text("{base: small.yaml, stages: {teacher: {max_steps: 7}}}")
     table = Table.from_file(write_table(tmp_path, recipe="more.yaml"))
     options = table.make_recipe(table.arms["one"], tmp_path, "normal").stages["teacher"].options
     assert (options["max_steps"], options["encoder_layers"], table.recipe_name) == (7, 1, "more")
 
 
-def test_a_file_without_a_recipe_is_no_table(tmp_path):
+def test_file_without_a_recipe_is_refused(tmp_path):
     path = tmp_path / "x.yaml"
     path.write_text("stages: {}\n")
     with pytest.raises(ReportError, match="it has no `recipe`"):

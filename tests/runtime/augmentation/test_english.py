@@ -4,14 +4,14 @@ from hf_mwp.runtime.augmentation.english_rewording import AUXILIARIES, INFLECTED
 from hf_mwp.runtime.problems import MathWordProblem, reverse_operations
 
 
-def turned(text, equation, answer):
+def reversed_rows(text, equation, answer):
     problem = MathWordProblem(text, equation, answer, language="en")
-    return [(each.text, each.equation, each.answer) for each in reverse_operations(problem)]
+    return [(new.text, new.equation, new.answer) for new in reverse_operations(problem)]
 
 
 def test_each_number_is_asked_for_in_a_question_at_the_end():
     text = "Sara picked 45 pears and Sally picked 11 pears from the tree. How many pears were picked in total?"
-    assert turned(text, "45+11", "56 (pears)") == [
+    assert reversed_rows(text, "45+11", "56 (pears)") == [
         (
             "Sara picked some pears and Sally picked 11 pears from the tree. 56 pears were picked in total. "
             "How many pears did Sara pick?",
@@ -93,8 +93,8 @@ def test_each_number_is_asked_for_in_a_question_at_the_end():
     ],
 )
 def test_text_of_the_first_number(text, expected):
-    found = [new for new, _, answer in turned(text, "4+5", "9") if answer == "4"]
-    assert found == [expected]
+    rows = reversed_rows(text, "4+5", "9")
+    assert [new_text for new_text, _, answer in rows if answer == "4"] == [expected]
 
 
 @pytest.mark.parametrize(
@@ -113,8 +113,8 @@ def test_text_of_the_first_number(text, expected):
         ("Al, 4, met Bo, 5. How many years do they have?", "4+5", "9"),
     ],
 )
-def test_what_cannot_be_turned_around_is_left(text, equation, answer):
-    assert turned(text, equation, answer) == []
+def test_problem_that_cannot_be_reversed_gives_none(text, equation, answer):
+    assert reversed_rows(text, equation, answer) == []
 
 
 @pytest.mark.parametrize(
@@ -132,5 +132,5 @@ def test_what_cannot_be_turned_around_is_left(text, equation, answer):
         ("do", "walk", "walk"),
     ],
 )
-def test_verbs(auxiliary, base, form):
+def test_forms_of_verbs(auxiliary, base, form):
     assert AUXILIARIES[form] == (auxiliary, base) and INFLECTED[auxiliary, base] == form

@@ -5,7 +5,7 @@ import pytest
 from hf_mwp.runtime.augmentation.unit_conversion import MAX_VALUE, MIN_VALUE
 from hf_mwp.runtime.problems import MathWordProblem, convert_units
 from hf_mwp.solver.data import load_mwp_dataset, problem_from_row
-from hf_mwp.solver.data.sources import read_part
+from hf_mwp.utils.language import language_of
 
 
 CAR = MathWordProblem("汽车每小时行60千米，3小时行多少千米？", "x=60*3", "180", "car")
@@ -14,12 +14,12 @@ READER = MathWordProblem("Tim reads 8 pages in 2 hours. How many pages is that?"
 
 def variants(problem, seeds=40):
     """Return the text, equation and answer of each variant that some seed makes."""
-    made = set()
+    rows = set()
     for seed in range(seeds):
-        for new in convert_units([problem], seed):
-            if new is not None:
-                made.add((new.text, new.equation, new.answer))
-    return made
+        (new,) = convert_units([problem], seed)
+        if new is not None:
+            rows.add((new.text, new.equation, new.answer))
+    return rows
 
 
 def test_each_quantity_and_the_question_are_converted():
@@ -51,32 +51,29 @@ def test_a_smaller_unit_is_a_fraction_of_the_larger():
 
 
 @pytest.mark.parametrize(
-    ("text", "equation", "answer", "language"),
+    ("text", "equation", "answer"),
     [
-        ("一支铅笔2元，3支铅笔多少钱？", "x=2*3", "6", "zh"),  # the unit of the answer would change
-        ("一根绳子长3米，2根长多少？", "x=3*2", "6", "zh"),
-        ("Tim runs 3 miles in 2 hours. How far does he run in an hour?", "x=3/2", "1.5", "en"),
-        ("汽车3小时行180千米，几小时行60千米？多少千米？", "x=180/3", "60", "zh"),  # two questions
-        ("小明第3小时行5步，共行多少步？", "x=5*3", "15", "zh"),  # an ordinal number
-        ("一支笔3元5角，买2支，还有4个多少个？", "x=3*2+4", "10", "zh"),  # a quantity of two units
-        ("3小时行多少步？每小时3步", "x=3*3", "9", "zh"),  # which 3 the equation means is not clear
-        ("汽车每小时行60千米，3小时行多少千米？", "x=60*3", "181", "zh"),  # the equation is wrong
+        ("一支铅笔2元，3支铅笔多少钱？", "x=2*3", "6"),  # the unit of the answer would change
+        ("一根绳子长3米，2根长多少？", "x=3*2", "6"),
+        ("Tim runs 3 miles in 2 hours. How far does he run in an hour?", "x=3/2", "1.5"),
+        ("汽车3小时行180千米，几小时行60千米？多少千米？", "x=180/3", "60"),  # two questions
+        ("小明第3小时行5步，共行多少步？", "x=5*3", "15"),  # an ordinal number
+        ("一支笔3元5角，买2支，还有4个多少个？", "x=3*2+4", "10"),  # a quantity of two units
+        ("3小时行多少步？每小时3步", "x=3*3", "9"),  # which 3 the equation means is not clear
+        ("汽车每小时行60千米，3小时行多少千米？", "x=60*3", "181"),  # the equation is wrong
     ],
 )
-def test_problems_whose_answer_could_change_are_left_out(text, equation, answer, language):
-    problem = MathWordProblem(text, equation, answer, language=language)
+def test_problem_whose_answer_could_change_is_left_out(text, equation, answer):
+    problem = MathWordProblem(text, equation, answer, language=language_of(text))
     assert all(new is None for new in convert_units([problem]))
 
 
-@pytest.mark.parametrize("name", ["math23k:validation", "gsm8k:test"])
-def test_labels_are_exact(name):
-    rows, _ = read_part(name)
-    problems = [problem_from_row(row) for row in rows[:400]]
-    count = 0
-    for problem, new in zip(problems, convert_units(problems), strict=True):
+def test_labels_are_exact(shipped_problems):
+    converted = 0
+    for problem, new in zip(shipped_problems, convert_units(shipped_problems), strict=True):
         if new is None:
             continue
-        count += 1
+        converted += 1
         assert new.id == f"{problem.id}-U"
         assert new.language == problem.language
         ratio = Fraction(new.equation_value) / Fraction(problem.equation_value)
@@ -90,16 +87,17 @@ def test_labels_are_exact(name):
             changed = [Fraction(new.answer)]
         assert MIN_VALUE <= changed[0] <= MAX_VALUE
         assert new.expression.num_operators > problem.expression.num_operators
-    assert count > 10
+    assert converted > 5
 
 
-def test_the_seed_decides():
+def test_seed_decides():
     problems = [CAR, READER] * 10
-    first, second, third = ([str(new) for new in convert_units(problems, seed)] for seed in (0, 0, 1))
-    assert first == second != third
+    first = list(convert_units(problems, 0))
+    assert first == list(convert_units(problems, 0))
+    assert first != list(convert_units(problems, 1))
 
 
-def test_option_of_the_loader(tmp_path):
+def test_loader_converts_units_on_request(tmp_path):
     (tmp_path / "train.jsonl").write_text(f'{{"text": "{CAR.text}", "equation": "{CAR.equation}", "answer": "180"}}\n')
     rows = load_mwp_dataset(tmp_path, augment_units=True)["train"]
     assert len(rows) == 2

@@ -1,4 +1,4 @@
-"""The public data sets as a whole: what parses, what agrees with its answer, and what does not, by name."""
+"""The public data sets as a whole: ids of the problems that cannot be parsed or do not give their answer."""
 
 import json
 import os
@@ -18,9 +18,12 @@ pytestmark = [
 ]
 
 
-def rows(name):
+def read_rows(name):
+    rows = []
     with open(DATA / name, encoding="utf-8") as lines:
-        return [json.loads(line) for line in lines]
+        for line in lines:
+            rows.append(json.loads(line))
+    return rows
 
 
 def answer_value(answer):
@@ -34,105 +37,73 @@ def answer_value(answer):
         return float(Expression.from_infix(text).evaluate())
 
 
-def sweep(problems):
-    """Ids that do not parse and ids that do not give their answer, of `(id, equation, answer)`."""
-    unparsed, disagreeing = [], []
-    for name, equation, answer in problems:
+def is_solved(equation):
+    """Whether the equation is arithmetic, or has an unknown alone on one side that the other side does not have."""
+    sides = [side.strip() for side in equation.split("=")]
+    unknown = [side for side in sides if re.fullmatch(r"[A-Za-z_]\w*", side)]
+    arithmetic = "".join(side for side in sides if side not in unknown)
+    return ";" not in equation and len(unknown) <= 1 and not re.search("[A-Za-z]", arithmetic)
+
+
+MATH23K = ["9718", "9761", "12495", "22085"]
+MAWPS = [1659, 1853, 2004, 3071, 3100, 3162, 3165, 3177, 3253, 3298, 3307, 3327, 3330]
+
+
+# Files, fields of id, equation and answer, numbers of problems and of those whose equation need not be solved, ids of
+# equations that cannot be parsed, and ids (or their number) of those that do not give their answer.
+@pytest.mark.parametrize(
+    ("files", "fields", "num_problems", "num_solved", "unparsed", "disagreeing"),
+    [
+        pytest.param(
+            "math23k/train math23k/valid math23k/test", "id equation ans", 23162, 23162, ["17520", "10431"], MATH23K,
+            marks=pytest.mark.slow,
+        ),
+        pytest.param("ape210k/valid", "id equation ans", 5000, 5000, [], ["1219785"], marks=pytest.mark.slow),
+        ("ape_clean/test", "id equation ans", 2500, 2500, [], ["97912", "323674"]),
+        ("asdiv/asdiv_a", "id formula answer", 1218, 1218, [], 29),
+        ("mawps/mawps_single", "iIndex lEquations lSolutions", 1987, 1987, [263], MAWPS),
+        ("mawps/mawps", "iIndex lEquations lSolutions", 2373, 2023, [263], 18),
+        ("hmwp/hmwp", "id equation ans", 5491, 2, [], []),
+        ("cm17k/valid", "id equation ans", 1703, 641, [], 43),
+    ],
+)  # fmt: skip
+def test_equations_are_parsed_and_give_their_answers(files, fields, num_problems, num_solved, unparsed, disagreeing):
+    rows = []
+    for file in files.split():
+        rows += read_rows(f"{file}.jsonl")
+    assert len(rows) == num_problems
+    id_field, equation_field, answer_field = fields.split()
+    solved = 0
+    unparsed_ids = []
+    disagreeing_ids = []
+    for row in rows:
+        equation = row[equation_field]
+        if isinstance(equation, list):
+            equation = ";".join(equation)
+        if num_solved < num_problems and not is_solved(equation):
+            with pytest.raises(ExpressionError):
+                Expression.from_infix(equation)
+            continue
+        solved += 1
         try:
             tree = Expression.from_infix(equation)
         except ExpressionError:
-            unparsed.append(name)
+            unparsed_ids.append(row[id_field])
             continue
-        expected = answer_value(answer)
+        expected = answer_value(row[answer_field])
         if abs(float(tree.evaluate()) - expected) > 1e-4 * abs(expected):
-            disagreeing.append(name)
+            disagreeing_ids.append(row[id_field])
         assert tree.canonical().canonical() == tree.canonical()
         assert Expression.from_infix(str(tree), [leaf.token for leaf in tree.leaves()]) == tree
-    return unparsed, disagreeing
+    assert (solved, unparsed_ids) == (num_solved, unparsed)
+    if isinstance(disagreeing, int):
+        assert len(disagreeing_ids) == disagreeing
+    else:
+        assert sorted(disagreeing_ids, key=int) == disagreeing
 
 
-@pytest.mark.slow
-def test_math23k():
-    problems = [row for split in ("train", "valid", "test") for row in rows(f"math23k/{split}.jsonl")]
-    assert len(problems) == 23162
-    unparsed, disagreeing = sweep((row["id"], row["equation"], row["ans"]) for row in problems)
-    assert unparsed == ["17520", "10431"]
-    assert disagreeing == ["9761", "12495", "22085", "9718"]
-
-
-@pytest.mark.parametrize(
-    "name, count, disagree",
-    [
-        ("ape210k/valid", 5000, ["1219785"]),
-        ("ape210k/test", 2500, ["323674", "97912"]),
-        ("ape_clean/test", 2500, ["323674", "97912"]),
-    ],
-)
-def test_ape(name, count, disagree):
-    problems = rows(f"{name}.jsonl")
-    assert len(problems) == count
-    assert sweep((row["id"], row["equation"], row["ans"]) for row in problems) == ([], disagree)
-
-
-def test_ape_clean_list_agrees_throughout():
-    listed = set((DATA / "ape_clean/ape_kg_test_id.txt").read_text().split())
-    problems = [row for row in rows("ape_clean/test.jsonl") if row["id"] in listed]
-    assert len(problems) == 1548
-    assert sweep((row["id"], row["equation"], row["ans"]) for row in problems) == ([], [])
-
-
-def test_asdiv_a():
-    problems = rows("asdiv/asdiv_a.jsonl")
-    unparsed, disagreeing = sweep((row["id"], row["formula"], row["answer"]) for row in problems)
-    assert (len(problems), unparsed, len(disagreeing)) == (1218, [], 29)
-    types = {row["id"]: row["solution_type"] for row in problems}
-    assert sum(types[name] in ("Floor-Division", "Ceil-Division") for name in disagreeing) == 28
-
-
-def test_mawps():
-    problems = rows("mawps/mawps_single.jsonl")
-    unparsed, disagreeing = sweep((row["iIndex"], row["lEquations"][0], row["lSolutions"][0]) for row in problems)
-    assert (len(problems), unparsed) == (1987, [263])
-    assert disagreeing == [3165, 3177, 3327, 1853, 3162, 3307, 3100, 2004, 1659, 3298, 3071, 3330, 3253]
-
-
-def test_mawps_with_equations_to_solve():
-    problems = rows("mawps/mawps.jsonl")
-    solved = [row for row in problems if _is_solved(row["lEquations"][0]) and len(row["lEquations"]) == 1]
-    assert (len(problems), len(solved)) == (2373, 2023)
-    unparsed, disagreeing = sweep((row["iIndex"], row["lEquations"][0], row["lSolutions"][0]) for row in solved)
-    assert (unparsed, len(disagreeing)) == ([263], 18)
-    for row in problems:
-        if row not in solved:
-            with pytest.raises(ExpressionError) as info:
-                Expression.from_infix(";".join(row["lEquations"]))
-            assert info.value.token is not None
-
-
-def test_hmwp():
-    problems = rows("hmwp/hmwp.jsonl")
-    solved = [row for row in problems if _is_solved(row["equation"])]
-    assert (len(problems), len(solved)) == (5491, 2)
-    assert sweep((row["id"], row["equation"], row["ans"]) for row in solved) == ([], [])
-    for row in problems:
-        if row not in solved:
-            with pytest.raises(ExpressionError) as info:
-                Expression.from_infix(row["equation"])
-            assert info.value.token in ("x", "y", ";", "=")
-
-
-def test_cm17k():
-    problems = rows("cm17k/valid.jsonl")
-    solved = [row for row in problems if _is_solved(row["equation"])]
-    assert (len(problems), len(solved)) == (1703, 641)
-    assert {row["type"] for row in solved} == {0, 1}
-    unparsed, disagreeing = sweep((row["id"], row["equation"], row["ans"]) for row in solved)
-    assert (unparsed, len(disagreeing)) == ([], 43)
-
-
-def _is_solved(equation):
-    """Arithmetic alone, or with an unknown alone on one side that the other does not have."""
-    sides = [side.strip() for side in equation.split("=")]
-    unknown = [side for side in sides if re.fullmatch(r"[A-Za-z_]\w*", side)]
-    rest = [side for side in sides if side not in unknown]
-    return ";" not in equation and len(unknown) <= 1 and not re.search("[A-Za-z]", "".join(rest))
+def test_listed_problems_of_ape_clean_agree():
+    ids = {row["id"] for row in read_rows("ape_clean/test.jsonl")}
+    listed = ids.intersection((DATA / "ape_clean/ape_kg_test_id.txt").read_text().split())
+    assert len(listed) == 1548
+    assert not listed & {"97912", "323674"}

@@ -23,21 +23,22 @@ from hf_mwp.runtime.expressions.notations import plain_notation
         ("x=3*(4+5)", "x=3*(4+5)"),
     ],
 )
-def test_notations(written, plain):
+def test_notation_is_rewritten(written, plain):
     assert plain_notation(written) == plain
 
 
 @pytest.mark.parametrize(
-    ("equation", "value"), [(r"x=\frac{1}{2}*4", 2), (r"x=12\times50\%", 6), ("1又1/2+0.5", 2), ("1 000+5=1005", 1005)]
+    ("equation", "value"),
+    [(r"x=\frac{1}{2}*4", 2), (r"x=12\times50\%", 6), ("1又1/2+0.5", 2), ("1 000+5=1005", 1005), ("5‰*1000", 5)],
 )
-def test_equations(equation, value):
+def test_value_of_an_equation_with_notations(equation, value):
     assert Expression.from_infix(equation).evaluate() == value
 
 
-def test_unknown_commands_are_no_equations():
+def test_unknown_command_is_refused():
     with pytest.raises(ExpressionError):
         Expression.from_infix(r"\sqrt{4}+1")
 
 
-def test_deeply_nested_fractions_end():
+def test_deeply_nested_fractions_are_read_without_recursion():
     assert "frac" in plain_notation(r"\frac{" * 2000 + "1" + "}{2}" * 2000)

@@ -1,4 +1,4 @@
-import json
+import dataclasses
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -9,14 +9,16 @@ from hf_mwp.runtime.expressions import Expression
 from hf_mwp.runtime.plausibility import FEATURES, PlausibilityError, PlausibilityReranker
 from hf_mwp.runtime.problems import MathWordProblem
 from hf_mwp.runtime.problems.math_word_problem import MAX_TEXT_LENGTH
+from hf_mwp.utils.language import language_of
+from tests.damage import change_fields
 
 
 MODEL_CARDS = Path(__file__).parents[3] / "model_cards"
+FEATURE_NAMES = [feature.name for feature in FEATURES]
 
 
 def reranker(language="zh", num_beams=5, min_beams=None, **weights):
-    zero = {feature.name: 0.0 for feature in FEATURES}
-    weights = zero | {"log_mass": 1.0} | weights
+    weights = dict.fromkeys(FEATURE_NAMES, 0.0) | {"log_mass": 1.0} | weights
     return PlausibilityReranker(language, weights, num_beams, {"dataset": "x"}, {"a": 1}, min_beams=min_beams)
 
 
@@ -27,12 +29,16 @@ def beam(*trees):
     return [(Expression.from_infix(tree), math.log(probability)) for tree, probability in trees]
 
 
+def values(ranked):
+    return [answer.value for answer in ranked]
+
+
 BEAM = beam(("N1-N0", 0.5), ("N0/N1", 0.25), ("N0-N1", 0.125))
 
 
 def test_without_weights_the_probability_decides():
     ranked = reranker().rerank(PEOPLE, BEAM)
-    assert [answer.value for answer in ranked] == [-3, 2.5, 3]
+    assert values(ranked) == [-3, 2.5, 3]
     assert [answer.plausibility for answer in ranked] == pytest.approx([4 / 7, 2 / 7, 1 / 7])
     assert [answer.rank for answer in ranked] == [0, 1, 2]
     assert ranked[0].violations == ()
@@ -45,14 +51,14 @@ def test_equal_values_vote_together():
     assert ranked[0].expression.to_infix() == "N0-N1"
 
 
-def test_absurd_answers_fall_behind_and_are_told_why():
+def test_absurd_answers_are_ranked_last_with_their_violations():
     ranked = reranker(negative=-3.0, not_whole_counted=-2.0).rerank(PEOPLE, BEAM)
     # Half of 0.125, 0.5/e^3 and 0.25/e^2 remain.
-    assert [answer.value for answer in ranked] == [3, 2.5, -3]
+    assert values(ranked) == [3, 2.5, -3]
     assert [answer.violations for answer in ranked] == [(), ("2.5 人",), ("negative count",)]
 
 
-def test_the_kind_and_the_unit_are_told():
+def test_violation_names_the_kind_or_the_unit_of_the_answer():
     rope = MathWordProblem("绳子长5米，用去2米，还剩多少米？")
     ranked = reranker(negative=-9.0).rerank(rope, BEAM)
     assert ranked[-1].violations == ("negative length",)
@@ -60,7 +66,7 @@ def test_the_kind_and_the_unit_are_told():
     assert reranker("en", not_whole_counted=-9.0).rerank(english, BEAM)[-1].violations == ("2.5 people",)
 
 
-def test_a_merit_of_the_first_is_no_fault_of_the_others():
+def test_merit_of_the_first_answer_is_no_violation_of_the_others():
     rope = MathWordProblem("绳子长5米，用去2米，用去几分之几？")
     trees = beam(("N0/N1", 0.5), ("N1/N0", 0.4))
     # The share of 2/5 is put first since it is small, or since it is no share above 1.
@@ -69,34 +75,36 @@ def test_a_merit_of_the_first_is_no_fault_of_the_others():
 
 
 @pytest.mark.parametrize(
-    ("language", "text", "violation"),
+    ("text", "violation"),
     [
-        ("zh", "绳子长12厘米，剪去55厘米，还剩多少厘米？", "negative length"),
-        ("zh", "小明有4个苹果，吃了5个，还剩几个苹果？", "negative count"),
-        ("zh", "一桶油重4千克，用去5千克，还剩多少千克？", "negative weight"),
-        ("zh", "弟弟4岁，5年前几岁？", "negative age"),
-        ("en", "Tom has 4 apples and eats 5. How many apples are left?", "negative count"),
-        ("en", "A rope is 4 feet long. 5 feet are cut off. How many feet are left?", "negative length"),
+        ("绳子长12厘米，剪去55厘米，还剩多少厘米？", "negative length"),
+        ("小明有4个苹果，吃了5个，还剩几个苹果？", "negative count"),
+        ("一桶油重4千克，用去5千克，还剩多少千克？", "negative weight"),
+        ("弟弟4岁，5年前几岁？", "negative age"),
+        ("Tom has 4 apples and eats 5. How many apples are left?", "negative count"),
+        ("A rope is 4 feet long. 5 feet are cut off. How many feet are left?", "negative length"),
         # Temperatures, heights, floors, debts, points and differences may be negative; money may be owed.
-        ("zh", "早上气温是4℃，下降5℃，现在是多少小时？", None),
-        ("zh", "潜水员在水下4米，又下潜5米，他的高度是多少米？", None),
-        ("zh", "小明从4楼下降5层，到了第几层？", None),
-        ("zh", "小明有4元，用了5元，还剩多少元？", None),
-        ("zh", "小明欠4个苹果，还了5个，还欠几个？", None),
-        ("zh", "甲有4个苹果，乙有5个，甲比乙多几个？", None),
-        ("zh", "甲数是4，乙数是5，甲数减乙数是多少？", None),
-        ("zh", "-4米加5米是多少米？", None),
-        ("en", "It was 4 degrees and fell by 5 degrees. How many degrees is it?", None),
-        ("en", "Tom owes 4 apples and pays back 5. How many apples has he?", None),
-        ("en", "The lift is on floor 4 and goes down 5 floors. How many floors is it above the street?", None),
-        ("en", "Tom has 4 apples and Ann has 5. How many more apples does Tom have than Ann?", None),
+        ("早上气温是4℃，下降5℃，现在是多少小时？", None),
+        ("潜水员在水下4米，又下潜5米，他的高度是多少米？", None),
+        ("小明从4楼下降5层，到了第几层？", None),
+        ("小明有4元，用了5元，还剩多少元？", None),
+        ("小明欠4个苹果，还了5个，还欠几个？", None),
+        ("甲有4个苹果，乙有5个，甲比乙多几个？", None),
+        ("甲数是4，乙数是5，甲数减乙数是多少？", None),
+        ("-4米加5米是多少米？", None),
+        ("It was 4 degrees and fell by 5 degrees. How many degrees is it?", None),
+        ("Tom owes 4 apples and pays back 5. How many apples has he?", None),
+        ("The lift is on floor 4 and goes down 5 floors. How many floors is it above the street?", None),
+        ("Tom has 4 apples and Ann has 5. How many more apples does Tom have than Ann?", None),
     ],
 )
-@pytest.mark.parametrize("others", [[], [("N0+N1", 0.001)]])
-def test_a_negative_count_or_measure_is_a_violation_and_not_plausible(language, text, violation, others):
+@pytest.mark.parametrize("further_trees", [[], [("N0+N1", 0.001)]])
+def test_negative_count_or_measure_is_a_violation_and_not_plausible(text, violation, further_trees):
+    language = language_of(text)
     problem = MathWordProblem(text, language=language)
     general = PlausibilityReranker.from_pretrained(language)
-    answer = min(general.rerank(problem, beam(("N0-N1", 0.9), *others)), key=lambda answer: answer.value)
+    ranked = general.rerank(problem, beam(("N0-N1", 0.9), *further_trees))
+    answer = min(ranked, key=lambda answer: answer.value)
     if violation is None:
         assert answer.violations == () and answer.plausibility > 0.5
     else:
@@ -105,21 +113,21 @@ def test_a_negative_count_or_measure_is_a_violation_and_not_plausible(language, 
     assert (positive.violations, positive.plausibility) == ((), 1)
 
 
-def test_an_impossible_answer_keeps_its_rank():
+def test_impossible_answer_keeps_its_rank_with_a_tenth_of_its_plausibility():
     ranked = reranker(negative=-0.1).rerank(PEOPLE, BEAM)
-    assert [answer.value for answer in ranked] == [-3, 2.5, 3]
+    assert values(ranked) == [-3, 2.5, 3]
     assert ranked[0].violations == ("negative count",)
     total = 0.5 * math.exp(-0.1) + 0.25 + 0.125
     assert ranked[0].plausibility == pytest.approx(0.1 * 0.5 * math.exp(-0.1) / total)
     assert ranked[1].plausibility == pytest.approx(0.25 / total)
 
 
-def test_a_value_is_told_once():
+def test_value_is_in_one_violation_only():
     ranked = reranker(not_whole_counted=-5.0, decimals=-18.0, uneven_last=-4.0).rerank(PEOPLE, BEAM[1:])
     assert ranked[-1].violations == ("2.5 人", "a division with a remainder")
 
 
-def test_less_probable():
+def test_answer_without_a_fault_is_less_probable():
     assert reranker().rerank(PEOPLE, BEAM)[-1].violations == ("less probable",)
 
 
@@ -128,103 +136,91 @@ def test_ties_keep_the_order_of_the_beam():
     assert [answer.rank for answer in ranked] == [0, 1, 2]
 
 
-def test_a_beam_without_values_has_no_answers():
-    assert reranker().rerank(PEOPLE, beam(("N0/(N1-N1)", 0.5))) == []
-    assert reranker().rerank(PEOPLE, []) == []
+@pytest.mark.parametrize("trees", [[], beam(("N0/(N1-N1)", 0.5))])
+def test_beam_without_values_has_no_answers(trees):
+    assert reranker().rerank(PEOPLE, trees) == []
 
 
-def test_a_text_that_is_too_long_has_no_answers():
+def test_text_that_is_too_long_has_no_answers():
     assert reranker().rerank(MathWordProblem("4" * (MAX_TEXT_LENGTH + 1)), []) == []
 
 
-def test_answer_and_equation_are_not_looked_at():
+def test_equation_and_answer_of_the_problem_are_not_used():
     solved = MathWordProblem(PEOPLE.text, "5-2", "3")
     assert reranker(negative=-1.0).rerank(solved, BEAM) == reranker(negative=-1.0).rerank(PEOPLE, BEAM)
 
 
-def test_saved_and_read_again(tmp_path):
+def test_loaded_reranker_equals_the_saved_one(tmp_path):
     saved = reranker(negative=-1.23456, num_beams=7, min_beams=4)
     saved.save_pretrained(tmp_path)
-    read = PlausibilityReranker.from_pretrained(tmp_path)
-    assert read.weights == {**saved.weights, "negative": -1.2346}
-    assert (read.language, read.num_beams, read.fitted_on, read.measured) == ("zh", 7, {"dataset": "x"}, {"a": 1})
-    assert read.min_beams == 4
+    loaded = PlausibilityReranker.from_pretrained(tmp_path)
+    assert loaded == dataclasses.replace(saved, weights={**saved.weights, "negative": -1.2346})
 
 
-def test_beams_and_language_are_checked():
-    assert reranker(num_beams=5).check("zh") == 5
-    assert reranker(num_beams=5).check("zh", 20) == 20
-    with pytest.raises(PlausibilityError, match="5 beams.* 4.*num_beams=5"):
-        reranker(num_beams=5).check("zh", 4)
-    assert reranker(num_beams=5, min_beams=3).check("zh", 3) == 3
-    assert reranker(num_beams=5, min_beams=3).check("zh") == 5
-    with pytest.raises(PlausibilityError, match="5 beams.* 2.*num_beams=3"):
-        reranker(num_beams=5, min_beams=3).check("zh", 2)
+@pytest.mark.parametrize(
+    ("min_beams", "num_beams", "expected"), [(None, None, 5), (None, 20, 20), (3, 3, 3), (3, None, 5)]
+)
+def test_number_of_beams(min_beams, num_beams, expected):
+    assert reranker(num_beams=5, min_beams=min_beams).check("zh", num_beams) == expected
+
+
+@pytest.mark.parametrize(("min_beams", "num_beams", "least"), [(None, 4, 5), (3, 2, 3)])
+def test_too_few_beams_are_refused(min_beams, num_beams, least):
+    with pytest.raises(PlausibilityError, match=f"5 beams.* {num_beams}.*num_beams={least}"):
+        reranker(num_beams=5, min_beams=min_beams).check("zh", num_beams)
+
+
+def test_problem_in_another_language_is_refused():
     with pytest.raises(PlausibilityError, match="'zh'.*'en'"):
         reranker().rerank(MathWordProblem("5 and 2?", language="en"), BEAM)
 
 
-def damaged(tmp_path, change):
-    reranker().save_pretrained(tmp_path)
-    path = tmp_path / "plausibility.json"
-    content = json.loads(path.read_text("utf-8"))
-    change(content)
-    path.write_text(json.dumps(content), "utf-8")
-    return tmp_path
-
-
+# Field of the file, value and what the error names; tests/runtime/test_hostile_folders.py has further ones.
 @pytest.mark.parametrize(
-    ("change", "fault"),
+    ("field", "value", "fault"),
     [
-        (lambda c: c.update(feature_list="0"), "feature list '0'.*'3'"),
-        (lambda c: c.update(weights={"zero": 1.0}), "average_large"),
-        (lambda c: c["weights"].pop("zero"), r"\bzero\b"),
-        (lambda c: c["weights"].update(colour=1.0), r"\bcolour\b"),
-        (lambda c: c["weights"].update(zero="much"), r"`weights\.zero` must be a number from .*'much'"),
-        (lambda c: c["weights"].update(zero=math.nan), r"`weights\.zero`.*nan"),
-        (lambda c: c["weights"].update(zero=1e308), r"`weights\.zero`.*1e\+308"),
-        (lambda c: c.update(num_beams=10**9), "`num_beams`.* 2 to 1,000.* 1000000000"),
-        (lambda c: c.update(num_beams=1), "`num_beams`.* 2.* 1"),
-        (lambda c: c.update(min_beams=6), "`min_beams`.*2.*5.* 6"),
-        (lambda c: c.update(min_beams=1), "`min_beams` must be an integer from 2 .* 1"),
-        (lambda c: c.pop("language"), "`language` is missing"),
-        (lambda c: c.update(weights=[1.0]), "`weights` must be an object"),
-        (lambda c: c.update(weights=None), "`weights` must be an object"),
-        (lambda c: c.update(sort=1), "unknown fields .*sort"),
+        ("feature_list", "0", "feature list '0'.*'3'"),
+        ("weights", {"zero": 1.0}, "average_large"),
+        ("weights", {"zero": "much"}, r"`weights\.zero`.*'much'"),
+        ("weights", {"zero": math.nan}, r"`weights\.zero`.*nan"),
+        ("num_beams", 1, "`num_beams`.* 2.* 1"),
+        ("min_beams", 6, "`min_beams`.*2.*5.* 6"),
+        ("min_beams", 1, "`min_beams`.* 2 .* 1"),
+        ("weights", None, "`weights`"),
+        ("sort", 1, "sort"),
     ],
 )
-def test_bad_files_are_named(tmp_path, change, fault):
-    with pytest.raises(PlausibilityError, match=fault) as error:
-        PlausibilityReranker.from_pretrained(damaged(tmp_path, change))
-    assert "plausibility.json" in str(error.value)
-
-
-@pytest.mark.parametrize("text", ["", "{", "[]", "3", '{"language": "zh"'])
-def test_what_is_no_file_of_a_reranker_is_named(tmp_path, text):
-    (tmp_path / "plausibility.json").write_text(text, "utf-8")
-    with pytest.raises(PlausibilityError, match=r"plausibility.json.*damaged"):
+def test_wrong_field_of_a_file_is_named(tmp_path, field, value, fault):
+    reranker().save_pretrained(tmp_path)
+    change_fields(tmp_path / "plausibility.json", **{field: value})
+    with pytest.raises(PlausibilityError, match=f"plausibility.json.*{fault}"):
         PlausibilityReranker.from_pretrained(tmp_path)
 
 
-def test_a_folder_without_one_says_how_to_make_it(tmp_path):
+@pytest.mark.parametrize(("removed", "added"), [(["zero"], {}), ([], {"colour": 1.0})])
+def test_weights_of_other_features_are_named(removed, added):
+    weights = reranker().weights | added
+    for name in removed:
+        del weights[name]
+    with pytest.raises(PlausibilityError, match="|".join([*removed, *added])):
+        PlausibilityReranker("zh", weights, 5)
+
+
+def test_folder_without_a_reranker_is_refused(tmp_path):
     with pytest.raises(PlausibilityError, match="plausibility.json.*`hf-mwp rerank"):
         PlausibilityReranker.from_pretrained(tmp_path)
 
 
-def test_the_packages_own_for_chinese_is_that_of_the_published_student():
+def test_general_chinese_reranker_is_that_of_the_published_student():
     published = PlausibilityReranker.from_pretrained(MODEL_CARDS / "mwp-student-3L-gts-math23k")
     assert PlausibilityReranker.from_pretrained("zh") == published
 
 
-def test_the_packages_own_for_english():
-    reranker = PlausibilityReranker.from_pretrained("en")
-    assert (reranker.language, reranker.num_beams) == ("en", 20)
-    # Nobody has a negative number of apples.
+def test_general_english_reranker_prefers_a_positive_count():
+    general = PlausibilityReranker.from_pretrained("en")
+    assert (general.language, general.num_beams) == ("en", 20)
     problem = MathWordProblem("Tom has 4 apples and Ann has 9 more than Tom. How many has Ann?", language="en")
-    trees = [
-        (Expression.from_prefix(prefix.split()), score) for prefix, score in (("- N0 N1", -0.5), ("+ N0 N1", -1.0))
-    ]
-    assert [int(answer.value) for answer in reranker.rerank(problem, trees)] == [13, -5]
+    assert values(general.rerank(problem, beam(("N0-N1", 0.6), ("N0+N1", 0.4)))) == [13, -5]
 
 
 def test_faults_of_the_first_answer_are_reasons_against_it():

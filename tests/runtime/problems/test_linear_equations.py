@@ -24,7 +24,7 @@ from hf_mwp.solver.data import load_mwp_dataset, problem_from_row
         ("2*x+3=x+3", "(3-3)/(2-1)"),
     ],
 )
-def test_solutions_by_hand(equation, solution):
+def test_solution(equation, solution):
     assert solve_equation(equation).to_infix() == solution
 
 
@@ -55,7 +55,7 @@ def test_the_solution_satisfies_the_equation(a, b, c, d, e, pattern):
     assert Expression.from_infix(left).evaluate([value]) == Expression.from_infix(right).evaluate([value])
 
 
-def test_option_of_the_loader(tmp_path):
+def test_loader_solves_equations_on_request(tmp_path):
     rows = [
         '{"text": "6元的和4元的共10张，50元。6元的几张？", "equation": "6.0*x+4.0*(10.0-x)=50.0", "answer": "5"}',
         '{"text": "3和4共几？", "equation": "x=3+4", "answer": "7"}',

@@ -8,23 +8,16 @@ from hf_mwp.runtime.problems import MathWordProblem, ProblemError
 from tests.tiny import rebuilt
 
 
-def expression(text, equation, language="zh"):
-    return str(MathWordProblem(text, equation, language=language).expression)
-
-
 @pytest.mark.parametrize(
     ("text", "equation", "aligned"),
     [
-        ("4个和2个", "x=4+2", "N0+N1"),
         ("(3/8)和3、8", "x=(3/8)+3/8", "N0+N1/N2"),
         ("3、8", "x=(3/8)", "N0/N1"),
         ("1(3/4)吨", "x=1(3/4)*2", "N0*2"),
         ("20%和100", "x=100*(1-20%)", "N1*(1-N0)"),
         ("3,409 of 5", "3409-5.0", "N0-N1"),
-        ("３．５米和2", "x=3.5*2", "N0*N1"),
         # The same value in another kind, unless it is a whole number.
         ("20%和100", "x=100*0.2", "N1*N0"),
-        ("(1/2)和8", "x=8*0.5", "N1*N0"),
         ("1天用20%", "x=100%-20%", "1-N1"),
         ("5%和5", "x=5*5%", "N1*N0"),
         # A number that occurs twice: the first one.
@@ -33,16 +26,19 @@ def expression(text, equation, language="zh"):
         ("半径2", "x=3.140*2^2.0", "3.14*N0^N0"),
         ("8人", "x=8*200%", "N0*2"),
         ("8人", "x=8/2.50+1(1/3)", "N0/2.5+(4/3)"),
-        ("没有", "x=7", "7"),
         ("4个和2个", "N1-N0", "N1-N0"),
+        ("有3个", "x=3*17", "N0*17"),
     ],
 )
 def test_equations_are_aligned_with_the_text(text, equation, aligned):
-    assert expression(text, equation) == aligned
+    assert str(MathWordProblem(text, equation).expression) == aligned
 
 
-def test_alignment_with_number_words():
-    assert expression("Seven red and two green, a dozen more.", "7+2+12=21", "en") == "N0+N1+N2"
+def test_equations_are_aligned_with_number_words():
+    problem = MathWordProblem("Seven red and two green, a dozen more.", "7+2+12=21", language="en")
+    assert problem.numbers == ("7", "2", "12")
+    assert problem.expression.to_infix() == "N0+N1+N2"
+    assert rebuilt(problem.masked) == problem.text
 
 
 def test_a_number_that_occurs_twice_keeps_both_occurrences():
@@ -53,18 +49,9 @@ def test_a_number_that_occurs_twice_keeps_both_occurrences():
     assert problem.expression.to_prefix() == ["*", "N0", "N1"]
 
 
-def test_numbers_in_words_become_literals():
-    problem = MathWordProblem("Seven boys and 3 girls", "7-3", language="en")
-    assert problem.numbers == ("7", "3")
-    assert problem.expression.bind(problem.numbers).to_infix() == "7-3"
-    assert rebuilt(problem.masked) == problem.text
-
-
 def test_masked_key_leaves_out_numbers_width_and_white_space():
-    one = MathWordProblem("小明有４个 苹果，买2个．")
-    other = MathWordProblem("小明有15个苹果, 买 (3/8) 个.".replace(", ", "，").replace(".", "．"))
-    assert one.masked_key == other.masked_key == "小明有[NUM]个苹果，买[NUM]个."
-    assert MathWordProblem("小红有4个苹果，买2个.").masked_key != one.masked_key
+    assert MathWordProblem("小明有４个 苹果，买2个．").masked_key == "小明有[NUM]个苹果，买[NUM]个."
+    assert MathWordProblem("小明有15个苹果，买 (3/8) 个．").masked_key == "小明有[NUM]个苹果，买[NUM]个."
 
 
 @pytest.mark.parametrize(
@@ -87,38 +74,34 @@ def test_agreement_of_equation_and_answer(text, equation, answer, agrees):
     assert MathWordProblem(text, equation, answer).agrees() is agrees
 
 
-def test_tolerance():
+def test_tolerance_of_the_agreement():
     assert MathWordProblem("1和3", "x=1/3", "0.3").agrees(tolerance=0.1)
 
 
-def test_without_equation():
-    for equation in (None, "", "  "):
-        with pytest.raises(ProblemError, match="'p7'.*equation"):
-            MathWordProblem("3个", equation, id="p7").expression  # noqa: B018
+@pytest.mark.parametrize("equation", [None, "", "  "])
+def test_expression_without_an_equation_names_the_problem(equation):
+    with pytest.raises(ProblemError, match="'p7'.*equation"):
+        MathWordProblem("3个", equation, id="p7").expression  # noqa: B018
 
 
-def test_unknown_operator_and_damaged_equations():
-    for equation in ("x=3@4", "x=3+", "x=(3", "x=80千米/小时", "x+3=4"):
-        with pytest.raises(ExpressionError):
-            MathWordProblem("3和4", equation).expression  # noqa: B018
+@pytest.mark.parametrize("equation", ["x=3@4", "x=80千米/小时", "x+3=4"])
+def test_invalid_equation_is_refused(equation):
+    with pytest.raises(ExpressionError):
+        MathWordProblem("3和4", equation).expression  # noqa: B018
 
 
-def test_labels_that_use_a_number_the_text_lacks_keep_it_as_a_constant():
-    problem = MathWordProblem("有3个", "x=3*17")
-    assert [leaf.token for leaf in problem.expression.leaves()] == ["N0", "17"]
-
-
-def test_empty_and_extreme_texts():
+def test_empty_text_has_no_numbers():
     empty = MathWordProblem("")
     assert (empty.numbers, empty.number_groups, empty.masked_key, empty.answer_value) == ((), (), "", None)
-    long = MathWordProblem("苹果" * 5000, "x=1", "1")
-    assert long.agrees()
-    many = MathWordProblem("、".join(map(str, range(200))), "x=" + "+".join(map(str, range(100))), "4950")
-    assert many.agrees()
-    assert many.number_groups == tuple(range(200))
 
 
-def test_is_a_value():
+def test_text_with_many_numbers():
+    problem = MathWordProblem("、".join(map(str, range(200))), "x=" + "+".join(map(str, range(100))), "4950")
+    assert problem.agrees()
+    assert problem.number_groups == tuple(range(200))
+
+
+def test_problems_with_equal_fields_are_equal():
     problem = MathWordProblem("4个和2个", "x=4+2", "6", id="1")
     assert problem == MathWordProblem("4个和2个", "x=4+2", "6", id="1")
     assert problem.expression.evaluate(problem.values) == 6
@@ -128,6 +111,6 @@ def test_is_a_value():
 
 
 @pytest.mark.parametrize(("name", "value"), [("equation", 6), ("answer", ["6"]), ("text", None)])
-def test_fields_that_are_no_strings_are_named(name, value):
+def test_field_that_is_no_string_is_named(name, value):
     with pytest.raises(TypeError, match=f"`{name}` must be a string"):
         MathWordProblem(**{"text": "4 and 2", name: value})

@@ -35,7 +35,7 @@ from hf_mwp.runtime.problems.text_keys import TextKeys
         ("？！ …", "", ""),
     ],
 )
-def test_keys(text, exact, masked):
+def test_exact_and_masked_key(text, exact, masked):
     assert TextKeys.of(text) == (exact, masked)
 
 
@@ -45,7 +45,7 @@ def test_numerals_too_long_for_a_number_are_read_digit_by_digit():
     assert numerals_in_digits("一共十五个") == "1共15个"
 
 
-def test_a_hundred_thousand_digits():
+def test_number_of_100_000_digits_is_masked():
     assert TextKeys.of("有" + "9" * 100_000).masked == "有#"
 
 
@@ -57,7 +57,7 @@ PIECES = st.sampled_from(
 @given(st.text(max_size=40) | st.lists(PIECES, max_size=12).map("".join))
 @example("\ud800 3")
 @example("3.\u03014")
-def test_properties(text):
+def test_keys_have_no_spaces_digits_or_wide_characters(text):
     exact, masked = TextKeys.of(text)
     assert not any(character.isspace() for character in exact)
     assert not any(character.isdecimal() for character in masked)

@@ -16,24 +16,31 @@ def make_legacy_model(folder):
     """Trains LTP's perceptrons on three sentences; takes milliseconds."""
     from ltp_extension.perceptron import CWSTrainer, POSTrainer
 
-    pairs = [[tuple(word.rsplit("/", 1)) for word in sentence.split()] for sentence in SENTENCES] * 3
-    lines = {
-        "cws": [" ".join(word for word, _ in sentence) for sentence in pairs],
-        "pos": [" ".join(f"{word}/{tag}" for word, tag in sentence) for sentence in pairs],
-    }
-    trainers = {"cws": CWSTrainer(), "pos": POSTrainer(labels=sorted({tag for each in pairs for _, tag in each}))}
     folder.mkdir(parents=True)
-    for task, trainer in trainers.items():
-        data = folder / f"{task}.train"
-        data.write_text("\n".join(lines[task]) + "\n", encoding="utf-8")
-        trainer.epoch, trainer.verbose, trainer.shuffle, trainer.eval_threads = 8, False, False, 1
-        trainer.load_train_data(str(data))
-        trainer.load_eval_data(str(data))
-        trainer.train().save(str(folder / f"{task}_model.bin"))
-        data.unlink()
-    tasks = {task: f"{task}_model.bin" for task in trainers}
+    words = []
+    tags = set()
+    for sentence in SENTENCES:
+        pairs = [pair.rsplit("/", 1) for pair in sentence.split()]
+        words.append(" ".join(word for word, _ in pairs))
+        tags.update(tag for _, tag in pairs)
+    train_perceptron(CWSTrainer(), words, folder / "cws_model.bin")
+    train_perceptron(POSTrainer(labels=sorted(tags)), SENTENCES, folder / "pos_model.bin")
+    tasks = {"cws": "cws_model.bin", "pos": "pos_model.bin"}
     (folder / "config.json").write_text(json.dumps({"nerual": False, "tasks": tasks}))
     return folder
+
+
+def train_perceptron(trainer, lines, path):
+    data = path.with_suffix(".train")
+    data.write_text("\n".join(lines * 3) + "\n", encoding="utf-8")
+    trainer.epoch = 8
+    trainer.verbose = False
+    trainer.shuffle = False
+    trainer.eval_threads = 1
+    trainer.load_train_data(str(data))
+    trainer.load_eval_data(str(data))
+    trainer.train().save(str(path))
+    data.unlink()
 
 
 def make_neural_model(folder):
@@ -41,7 +48,7 @@ def make_neural_model(folder):
     from ltp_core.models.utils import instantiate
 
     folder.mkdir(parents=True)
-    characters = sorted({character for sentence in SENTENCES for character in sentence})
+    characters = sorted(set("".join(SENTENCES)))
     vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *characters]
     (folder / "vocab.txt").write_text("\n".join(vocabulary), encoding="utf-8")
     backbone = {
@@ -53,21 +60,17 @@ def make_neural_model(folder):
         "num_hidden_layers": 1,
         "num_attention_heads": 2,
     }
+    heads = {}
+    processors = {}
+    for task, labels, processor in (("cws", 2, "TokenOnly"), ("pos", 4, "WordsOnly")):
+        head = {"_ltp_target_": "ltp_core.models.components.token.MLPTokenClassifier"}
+        heads[task] = head | {"input_size": 16, "num_labels": labels}
+        processors[task] = {"_ltp_target_": f"ltp_core.models.processor.{processor}"}
     model = {
         "_ltp_target_": "ltp_core.models.ltp_model.LTPModule",
         "backbone": {"_ltp_target_": "ltp_core.models.utils.transformer.load_transformers", "config": backbone},
-        "heads": {
-            task: {
-                "_ltp_target_": "ltp_core.models.components.token.MLPTokenClassifier",
-                "input_size": 16,
-                "num_labels": labels,
-            }
-            for task, labels in (("cws", 2), ("pos", 4))
-        },
-        "processor": {
-            "cws": {"_ltp_target_": "ltp_core.models.processor.TokenOnly"},
-            "pos": {"_ltp_target_": "ltp_core.models.processor.WordsOnly"},
-        },
+        "heads": heads,
+        "processor": processors,
     }
     torch.manual_seed(0)
     torch.save(instantiate(model).state_dict(), folder / "pytorch_model.bin")

@@ -2,21 +2,13 @@ import pytest
 
 from hf_mwp.runtime.problems import TaggedWord
 from hf_mwp.runtime.tagging.ltp_tagger import join_numbers, locate_words
+from tests.runtime.tagging.tagged_texts import tagged
 
 
-def written(words):
-    return " ".join(f"{word.word}/{word.tag}" for word in words)
-
-
-def words_of(text, tagged):
-    return locate_words(text, [tuple(pair.rsplit("/", 1)) for pair in tagged.split()])
-
-
-def test_locating():
+def test_words_are_located_with_an_offset():
     text = " 相距 80 千米\u3000相距"
-    words = locate_words(
-        text, [("相距 ", "v"), ("80 千", "m"), ("米\u3000", "q"), (" ", "x"), ("相距", "v")], offset=5
-    )
+    pairs = [("相距 ", "v"), ("80 千", "m"), ("米\u3000", "q"), (" ", "x"), ("相距", "v")]
+    words = locate_words(text, pairs, offset=5)
     assert words == [
         TaggedWord("相距", "v", 6, 8),
         TaggedWord("80", "m", 9, 11),
@@ -24,10 +16,9 @@ def test_locating():
         TaggedWord("米", "q", 13, 14),
         TaggedWord("相距", "v", 15, 17),
     ]
-    assert all(text[word.start - 5 : word.end - 5] == word.word for word in words)
 
 
-def test_what_is_in_no_word_is_passed_over():
+def test_characters_in_no_word_are_skipped():
     assert locate_words("a\x00b", [("a", "x"), ("b", "y")]) == [TaggedWord("a", "x", 0, 1), TaggedWord("b", "y", 2, 3)]
 
 
@@ -46,13 +37,13 @@ def test_what_is_in_no_word_is_passed_over():
     ],
 )
 def test_numbers_are_joined(text, words, joined):
-    result = join_numbers(text, words_of(text, words))
-    assert written(result) == joined
-    assert all(text[word.start : word.end] == word.word for word in result)
+    pairs = [pair.rsplit("/", 1) for pair in words.split()]
+    result = join_numbers(text, locate_words(text, pairs))
+    assert tagged(result) == joined
+    for word in result:
+        assert text[word.start : word.end] == word.word
 
 
-def test_a_number_in_no_word_stays_so():
-    assert join_numbers("有4个", [TaggedWord("有", "v", 0, 1), TaggedWord("个", "q", 2, 3)]) == [
-        TaggedWord("有", "v", 0, 1),
-        TaggedWord("个", "q", 2, 3),
-    ]
+def test_number_in_no_word_is_not_added():
+    words = [TaggedWord("有", "v", 0, 1), TaggedWord("个", "q", 2, 3)]
+    assert join_numbers("有4个", words) == words

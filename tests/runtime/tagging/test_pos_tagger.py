@@ -5,22 +5,20 @@ from hf_mwp.runtime.tagging.pos_tagger import fingerprint_of
 
 
 @pytest.mark.parametrize("name", ["", "Jieba", "ltp", "ltp:", "jieba:dictionary", "stanza"])
-def test_other_names(name):
+def test_unknown_tagger_is_refused(name):
     with pytest.raises(ProblemError, match="'jieba'.*'ltp:"):
         load_tagger(name)
 
 
-def test_fingerprints(tmp_path):
-    (tmp_path / "a").write_text("model")
-    (tmp_path / "b").write_text("model")
-    first = fingerprint_of(["x", "1"], [tmp_path / "a"])
-    assert first == fingerprint_of(["x", "1"], [tmp_path / "a"])
-    others = [
-        fingerprint_of(["x", "2"], [tmp_path / "a"]),
-        fingerprint_of(["x1"], [tmp_path / "a"]),
-        fingerprint_of(["x", "1"], [tmp_path / "b"]),
-        fingerprint_of(["x", "1"]),
-    ]
-    (tmp_path / "a").write_text("other")
-    others.append(fingerprint_of(["x", "1"], [tmp_path / "a"]))
-    assert len({first, *others}) == 6
+def test_fingerprints_differ_by_facts_names_and_contents(tmp_path):
+    first = tmp_path / "a"
+    second = tmp_path / "b"
+    for path in (first, second):
+        path.write_text("model")
+    fingerprint = fingerprint_of(["x", "1"], [first])
+    assert fingerprint == fingerprint_of(["x", "1"], [first])
+    different = {fingerprint_of(["x", "2"], [first]), fingerprint_of(["x1"], [first])}
+    different |= {fingerprint_of(["x", "1"], [second]), fingerprint_of(["x", "1"])}
+    first.write_text("other")
+    different.add(fingerprint_of(["x", "1"], [first]))
+    assert len(different | {fingerprint}) == 6
