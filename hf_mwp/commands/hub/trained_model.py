@@ -152,14 +152,14 @@ def evaluated_figures(trainer: Trainer) -> list[ModelFigures]:
     with suppress(DataError, AttributeError):
         dataset = dataset_report(rows).dataset
     answer_match = getattr(trainer.args, "answer_match", "annotated")
-    num_beams = trainer.adapter.num_beams
+    num_beams = trainer.rules.num_beams
     return [ModelFigures("this model", dataset, "evaluation split", num_beams, answer_match, {"all": report})]
 
 
 def _task(trainer: Trainer) -> dict[str, Any]:
     """Return the card fields (tags, items, metrics) of the trainer's task, as [`~tasks.Task.card`] does."""
-    if trainer.adapter.card is not None:
-        return dict(trainer.adapter.card)
+    if trainer.rules.card is not None:
+        return dict(trainer.rules.card)
     metric = (trainer.args.metric_for_best_model or "loss").removeprefix("eval_")
     metrics = {metric.replace("_", " "): (metric, "num_examples")}
     return {"tags": ["hf_mwp"], "items": "examples", "metrics": metrics}

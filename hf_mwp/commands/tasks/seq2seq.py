@@ -16,7 +16,7 @@ from hf_mwp.compress.trainers import (
     Seq2SeqFineTuningTrainer,
 )
 from hf_mwp.compress.trainers.generate_texts import decode_texts, generate_texts, score_texts
-from hf_mwp.compress.trainers.seq2seq_adapter import PairCollator
+from hf_mwp.compress.trainers.seq2seq_training_rules import PairCollator
 from hf_mwp.runtime.answer import Beam
 from hf_mwp.runtime.expressions import Expression, ExpressionError
 from hf_mwp.runtime.problems import MathWordProblem, ProblemError

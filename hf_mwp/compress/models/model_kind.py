@@ -26,12 +26,12 @@ class ModelKind:
     prediction: PredictionKind = CLASSES  # what a soft loss compares and a teacher cache stores
     reduction: str = "mean"  # of a logit loss that is added to the model's own loss; see [`LogitDistillationLoss`]
 
-    def adapter_class(self) -> type:
-        """Return the class that adapts trainers to models of this kind, a [`~trainers.model_adapter.ModelAdapter`]."""
+    def training_rules_class(self) -> type:
+        """Return the rules for training models of this kind: a [`~trainers.training_rules.TrainingRules`] class."""
         # Imported here, because trainers are slow to import.
-        from hf_mwp.compress.trainers.model_adapter import ModelAdapter
+        from hf_mwp.compress.trainers.training_rules import TrainingRules
 
-        return ModelAdapter
+        return TrainingRules
 
     def num_symbols(self, model: Any) -> int | None:
         """Return the number of logit columns before the row's own numbers, or `None` if logits have no numbers."""
@@ -86,10 +86,10 @@ class ModelKind:
 class Seq2SeqKind(ModelKind):
     """Kind of sequence-to-sequence models."""
 
-    def adapter_class(self) -> type:
-        from hf_mwp.compress.trainers.seq2seq_adapter import Seq2SeqAdapter
+    def training_rules_class(self) -> type:
+        from hf_mwp.compress.trainers.seq2seq_training_rules import Seq2SeqTrainingRules
 
-        return Seq2SeqAdapter
+        return Seq2SeqTrainingRules
 
     def check_teacher(
         self, student: nn.Module, teacher: nn.Module, processing: Any = None, reads_own_tokens: bool = False

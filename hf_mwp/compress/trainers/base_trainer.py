@@ -30,7 +30,7 @@ from .unknown_tokens import sample_rows, warn_of_unknown_tokens
 
 class BaseTrainer(Publishing, DataLoading, LossParts, Trainer):
     """`Trainer` with exact resuming (sampler, early stopping, checkpoints), separate learning rates for parts of the
-    model, and an adapter for what differs between kinds of models. The model and each saved folder record the texts
+    model, and the rules of the kind of model ([`TrainingRules`]). The model and each saved folder record the texts
     that the model was trained on ([`~data.TrainingTexts`])."""
 
     config_class = BaseConfig
@@ -48,19 +48,19 @@ class BaseTrainer(Publishing, DataLoading, LossParts, Trainer):
         args = self._checked(model, args, kwargs)
         args.check_hub_strategy()
         _check_not_empty(train_dataset, eval_dataset)
-        adapter_class = kind_of(model).adapter_class()
-        self.adapter = adapter_class(unwrapped(model), args, processing_class)
+        training_rules_class = kind_of(model).training_rules_class()
+        self.rules = training_rules_class(unwrapped(model), args, processing_class)
         if train_dataset is not None:
-            train_dataset = self.adapter.training_rows(train_dataset)
+            train_dataset = self.rules.training_rows(train_dataset)
             warn_of_unknown_tokens(self._sample_texts(train_dataset), processing_class)
         if isinstance(eval_dataset, dict):
-            eval_dataset = {split: self.adapter.evaluation_rows(rows) for split, rows in eval_dataset.items()}
+            eval_dataset = {split: self.rules.evaluation_rows(rows) for split, rows in eval_dataset.items()}
         elif eval_dataset is not None:
-            eval_dataset = self.adapter.evaluation_rows(eval_dataset)
+            eval_dataset = self.rules.evaluation_rows(eval_dataset)
         self._evaluated = None
         self._evaluation_loss = EvaluationLoss()
         if data_collator is None:
-            data_collator = self.adapter.data_collator()
+            data_collator = self.rules.data_collator()
         follows_metric = args.lr_scheduler_type in ("reduce_lr_on_plateau", "greedy")
         stops_early = args.early_stopping_patience is not None
         uses = (follows_metric, stops_early, args.load_best_model_at_end, args.save_strategy == "best")
@@ -144,7 +144,7 @@ class BaseTrainer(Publishing, DataLoading, LossParts, Trainer):
 
     def _metric_names(self, rows: Any) -> set[str] | None:
         """Return the names of the metrics of evaluation rows, or `None` if they are not known beforehand."""
-        return self.adapter.metric_names(rows) if self.compute_metrics is None else None
+        return self.rules.metric_names(rows) if self.compute_metrics is None else None
 
     def train(self, resume_from_checkpoint=None, trial=None, ignore_keys_for_eval=None):
         """Train the model. `resume_from_checkpoint=True` ignores incompletely written checkpoints."""
@@ -203,8 +203,8 @@ class BaseTrainer(Publishing, DataLoading, LossParts, Trainer):
 
     def _input_columns(self) -> list[str]:
         """Return the columns of the rows that the collators read."""
-        if self.adapter.columns is not None:
-            return list(self.adapter.columns)
+        if self.rules.columns is not None:
+            return list(self.rules.columns)
         self._set_signature_columns_if_needed()
         names = input_names(self._own_model) - {*self._signature_columns}
         return [*self._signature_columns, *sorted(names)]
@@ -217,8 +217,8 @@ class BaseTrainer(Publishing, DataLoading, LossParts, Trainer):
         return metrics
 
     def prediction_step(self, model, inputs, prediction_loss_only, ignore_keys=None):
-        """Return loss, predictions and labels of an evaluation batch, as the adapter or `Trainer` computes them."""
-        result = self.adapter.predict(self, model, inputs)
+        """Return loss, predictions and labels of an evaluation batch, as the rules or `Trainer` compute them."""
+        result = self.rules.predict(self, model, inputs)
         if result is not None:
             return result
         loss, predictions, labels = super().prediction_step(model, inputs, prediction_loss_only, ignore_keys)
@@ -232,14 +232,14 @@ class BaseTrainer(Publishing, DataLoading, LossParts, Trainer):
     ) -> EvalLoopOutput:
         """Run the evaluation, and add the metrics of the kind of model. The loss is a mean over labels, as in
         training."""
-        if self.adapter.needs_predictions:
+        if self.rules.needs_predictions:
             prediction_loss_only = False
         self._evaluation_loss = EvaluationLoss()
         output = super().evaluation_loop(dataloader, description, prediction_loss_only, ignore_keys, metric_key_prefix)
         loss = self._evaluation_loss.mean(self.accelerator)
         if loss is not None:
             output.metrics[f"{metric_key_prefix}_loss"] = loss
-        return self.adapter.add_metrics(output, self._evaluated, metric_key_prefix)
+        return self.rules.add_metrics(output, self._evaluated, metric_key_prefix)
 
     @property
     def _own_model(self) -> nn.Module:
@@ -255,7 +255,7 @@ class BaseTrainer(Publishing, DataLoading, LossParts, Trainer):
         labels = batch.get("labels")
         if not isinstance(labels, torch.Tensor):
             return None
-        if self.adapter.loss_per_row or labels.is_floating_point():
+        if self.rules.loss_per_row or labels.is_floating_point():
             return len(labels)
         return (labels != -100).sum()
 
@@ -270,7 +270,7 @@ class BaseTrainer(Publishing, DataLoading, LossParts, Trainer):
     def _notes_texts(self) -> bool:
         """`True` if saved folders record the training texts ([`~data.TrainingTexts`]). Streams are not read."""
         columns = getattr(self.train_dataset, "column_names", None) or ()
-        return self.adapter.notes_texts or (has_length(self.train_dataset) and "text" in columns)
+        return self.rules.notes_texts or (has_length(self.train_dataset) and "text" in columns)
 
     @cached_property
     def _own_texts(self) -> TrainingRecord:
@@ -320,7 +320,7 @@ class BaseTrainer(Publishing, DataLoading, LossParts, Trainer):
 
     def _own_rates(self) -> list[tuple[nn.Module, float, float]]:
         """Return (module, learning rate, weight decay) for modules whose rates differ from the arguments."""
-        return self.adapter.own_rates()
+        return self.rules.own_rates()
 
 
 def _check_not_empty(train_dataset: Any, eval_dataset: Any) -> None:

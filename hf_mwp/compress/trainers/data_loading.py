@@ -13,7 +13,7 @@ from .length_grouped_sampler import LengthGroupedSampler
 
 class DataLoading:
     """Mixin for trainers with batches of similar lengths that a resumed training repeats, and with separate collators
-    for training and evaluation. `adapter` prepares the evaluation rows."""
+    for training and evaluation. `rules` prepares the evaluation rows."""
 
     @contextmanager
     def _collating(self, collator: Any, training: bool = False) -> Iterator[None]:
@@ -71,15 +71,15 @@ class DataLoading:
     @property
     def evaluation_collator(self) -> Any:
         """Collator of evaluation batches; `data_collator` is used for training batches."""
-        return self.adapter.evaluation_collator(self.data_collator)
+        return self.rules.evaluation_collator(self.data_collator)
 
     @property
     def _numbers_rows(self) -> bool:
         """`True` if evaluation rows are numbered and can be evaluated in any order."""
-        return self.adapter.numbers_rows
+        return self.rules.numbers_rows
 
     def _prepare_evaluation(self, rows: Any) -> Any:
-        return self.adapter.evaluation_rows(rows)
+        return self.rules.evaluation_rows(rows)
 
     def _lengths(self, dataset: Any) -> Sequence[int] | None:
         """Return the length of each example, or `None` if it is not known."""

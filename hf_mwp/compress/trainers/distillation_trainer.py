@@ -121,7 +121,7 @@ class DistillationTrainer(BaseTrainer):
         if self.train_dataset is not None:
             self.train_dataset, columns = teacher.add_columns(self.train_dataset)
             self._warn_of_tokens_unknown_to(teacher)
-            if args.remove_unused_columns and self.adapter.columns is None:
+            if args.remove_unused_columns and self.rules.columns is None:
                 self._only_teacher |= teacher.input_names - {*self._signature_columns}
             self._signature_columns += [*columns, *sorted(self._only_teacher)]
             self._plan(teacher)

@@ -234,7 +234,7 @@ class StarkTrainer:
             trainer = self.stages.make_trainer(copy.deepcopy(self._student), copy.deepcopy(self.teacher_model), args)
         if self.scores is None:
             try:
-                trainer.adapter.training_rows(self.score_dataset)
+                trainer.rules.training_rows(self.score_dataset)
             except ValueError as error:
                 raise UsageError(f"Heads and neurons are scored on `score_dataset`: {error}") from error
 

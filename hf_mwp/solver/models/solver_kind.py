@@ -29,11 +29,11 @@ class SolverKind(ModelKind):
     def encoder(self, model: Any) -> nn.Module:
         return unwrapped(model).encoder
 
-    def adapter_class(self) -> type:
+    def training_rules_class(self) -> type:
         # Imported here, because trainers are slow to import.
-        from hf_mwp.solver.training.solver_adapter import SolverAdapter
+        from hf_mwp.solver.training.solver_training_rules import SolverTrainingRules
 
-        return SolverAdapter
+        return SolverTrainingRules
 
     def check_teacher(
         self, student: nn.Module, teacher: nn.Module, processing: Any = None, reads_own_tokens: bool = False

@@ -375,7 +375,7 @@ def test_adapters_of_peft_are_refused_with_a_remedy(trainer_of, processor):
 
 def test_zero_3_is_refused(trainer_of, monkeypatch):
     # What this function answers after DeepSpeed's configuration was read.
-    monkeypatch.setattr("hf_mwp.solver.training.solver_adapter.is_deepspeed_zero3_enabled", lambda: True)
+    monkeypatch.setattr("hf_mwp.solver.training.solver_training_rules.is_deepspeed_zero3_enabled", lambda: True)
     with pytest.raises(ValueError, match="ZeRO-3.*ZeRO-2, FSDP or DDP"):
         trainer_of()
 

@@ -11,7 +11,7 @@ from transformers.trainer_utils import EvalLoopOutput
 
 from hf_mwp.compress.models.model_kind import unwrapped
 from hf_mwp.compress.trainers.base_config import BaseConfig
-from hf_mwp.compress.trainers.model_adapter import ModelAdapter
+from hf_mwp.compress.trainers.training_rules import TrainingRules
 from hf_mwp.solver.batches.mwp_processor import MwpProcessor
 from hf_mwp.solver.metrics.accuracy import MATH_WORD_PROBLEMS, accuracy_report
 from hf_mwp.solver.solving.solve_problems import solve_batch
@@ -22,7 +22,7 @@ from .solver_config import SolverTrainingConfig
 from .solver_dataset import LABELLED, ROW_INDEX, EvaluationCollator, prepare_evaluation_rows, prepare_training_rows
 
 
-class SolverAdapter(ModelAdapter):
+class SolverTrainingRules(TrainingRules):
     """
     Trains a [`Solver`] on the equations of problems, and evaluates the answers of the expressions that it finds.
 

@@ -1,4 +1,4 @@
-"""Base class of the adapters of trainers to a kind of model."""
+"""Base class of the rules by which trainers train and evaluate a kind of model."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,11 +10,11 @@ from transformers.trainer_utils import EvalLoopOutput
 from .base_config import BaseConfig
 
 
-class ModelAdapter:
+class TrainingRules:
     """
     Rows, learning rates and evaluation of one kind of model, for [`BaseTrainer`]. This base class is for models whose
     rows are their inputs, and which `Trainer` evaluates. Other kinds name a derived
-    class in [`~models.model_kind.ModelKind.adapter_class`].
+    class in [`~models.model_kind.ModelKind.training_rules_class`].
 
     Args:
         model (`nn.Module`): The model to train.

@@ -5,7 +5,7 @@ from typing import Any
 
 from transformers import DataCollatorForSeq2Seq
 
-from .model_adapter import ModelAdapter
+from .training_rules import TrainingRules
 
 
 class PairCollator(DataCollatorForSeq2Seq):
@@ -30,7 +30,7 @@ class PairCollator(DataCollatorForSeq2Seq):
         return batch
 
 
-class Seq2SeqAdapter(ModelAdapter):
+class Seq2SeqTrainingRules(TrainingRules):
     """Pads the labels of a sequence-to-sequence model. [`GenerationEvaluation`] evaluates the texts it generates."""
 
     def data_collator(self) -> PairCollator | None:
