@@ -54,15 +54,15 @@ def test_symbols_and_columns_of_the_decoder_are_added_to_the_processor(tmp_path)
 
 def test_solver_learns_and_is_loaded_in_the_pipeline(tmp_path):
     processor = tiny_processor()
-    rows = tiny_rows(12)
+    rows = tiny_rows(24)
     solver = athena_solver(processor)
     before = {name: parameter.detach().clone() for name, parameter in solver.decoder.named_parameters()}
     args = SolverTrainingConfig(
         output_dir=str(tmp_path),
         num_train_epochs=40,
         per_device_train_batch_size=12,
-        learning_rate=1e-2,
-        decoder_learning_rate=1e-2,
+        learning_rate=5e-3,
+        decoder_learning_rate=5e-3,
         save_strategy="no",
         lr_scheduler_type="constant",
         **QUIET,
