@@ -2,23 +2,8 @@ import re
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from hf_mwp.solver.batches.tree_batch import TreeBatch
-
-
-NUM_OPERATORS = 3
-
-
-def join(operator, left, right):
-    return [operator, *left, *right]
-
-
-leaves = st.integers(NUM_OPERATORS, NUM_OPERATORS + 3).map(lambda symbol: [symbol])
-prefix_trees = st.recursive(
-    leaves, lambda trees: st.builds(join, st.integers(0, NUM_OPERATORS - 1), trees, trees), max_leaves=12
-)
 
 
 def test_two_problems_worked_out_by_hand():
@@ -39,30 +24,6 @@ def test_two_problems_worked_out_by_hand():
     assert trees.merge_left.tolist() == [0]
     assert trees.merge_right.tolist() == [1]
     assert trees.siblings.tolist() == [2, 0]
-
-
-@settings(max_examples=50, deadline=None)
-@given(st.lists(prefix_trees, min_size=1, max_size=5))
-def test_all_nodes_are_scored_once_and_parents_precede_children(sequences):
-    trees = TreeBatch(sequences, NUM_OPERATORS)
-    longest = max(map(len, sequences))
-    symbols = {}
-    for row, ids in enumerate(sequences):
-        for node, symbol in enumerate(ids):
-            symbols[row * longest + node] = (row, symbol)
-    nodes = zip(trees.rows.tolist(), trees.targets.tolist(), strict=True)
-    scored = dict(zip(trees.positions.tolist(), nodes, strict=True))
-    assert scored == symbols
-    assert len(trees.positions) == len(symbols)
-    assert len(trees.parents) == sum(symbol < NUM_OPERATORS for _, symbol in symbols.values())
-    assert len(trees.siblings) == 0 or int(trees.siblings.max()) < sum(trees.up_sizes)
-    offset = 0
-    num_below = sum(trees.up_sizes[:1])
-    for size in trees.up_sizes[1:]:
-        assert (trees.merge_left[offset : offset + size] < num_below).all()
-        assert (trees.merge_right[offset : offset + size] < num_below).all()
-        offset += size
-        num_below += size
 
 
 def test_padding_of_labels_does_not_change_the_positions():

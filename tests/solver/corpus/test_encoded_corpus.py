@@ -5,7 +5,7 @@ import pytest
 from hf_mwp.solver.corpus import PreTrainingEncoder, encode_corpus
 from hf_mwp.solver.data import DataError
 from hf_mwp.utils.row_store import StoreError
-from tests.pretraining import TAGS, quantity_pairs, text_processor, tiny_pairs
+from tests.pretraining import TAGS, text_processor, tiny_pairs
 from tests.solver.corpus.tagging import stored_files
 
 
@@ -31,18 +31,6 @@ def test_corpus_without_tags_has_no_labels(tmp_path):
     dataset = encode_corpus([("小明有5个", None)], PreTrainingEncoder(text_processor()), tmp_path)
     assert "pos_labels" not in dataset.column_names
     assert dataset["length"][:] == [7]
-
-
-def test_unlearned_tags_determine_the_masks(tmp_path):
-    pairs = quantity_pairs(9)
-    tagged = encode_corpus(pairs, encoder(), tmp_path)
-    dataset = encode_corpus(pairs, encoder(tags=None), tmp_path)
-    assert "pos_labels" not in dataset.column_names
-    for name in dataset.column_names:
-        assert dataset[name][:] == tagged[name][:], name
-    untagged = encode_corpus([(text, None) for text, _ in pairs], encoder(tags=None), tmp_path)
-    assert untagged["mask_class"][:] != dataset["mask_class"][:]
-    assert len(stored_files(tmp_path)) == 3
 
 
 def test_corpus_is_encoded_once(tmp_path):

@@ -6,7 +6,7 @@ from hf_mwp.runtime.problems import TaggedWord
 from hf_mwp.solver.batches import MwpProcessor
 from hf_mwp.solver.corpus import PreTrainingEncoder, pos_label_list
 from hf_mwp.solver.data import DataError
-from tests.pretraining import TAGS, tag, text_processor, tiny_pairs
+from tests.pretraining import TAGS, tag, text_processor
 
 
 TEXT = "小明有12个苹果，一共几个？"
@@ -107,40 +107,6 @@ def test_the_unknown_token_may_be_the_first():
 def test_long_texts_are_cut():
     row = encode(max_length=6)
     assert row["length"] == len(row["pos_labels"]) == len(row["mask_unit"]) == 6
-
-
-def characters_of(masked):
-    """The tokens of a masked text of single characters, each with its place in the text."""
-    characters = []
-    place = 0
-    for index, segment in enumerate(masked.segments):
-        for offset, character in enumerate(segment):
-            characters.append((character, place + offset))
-        if index < len(masked.mentions):
-            mention = masked.mentions[index]
-            characters.append((f"[NUM{index}]", mention.start))
-            place = mention.end
-    return characters
-
-
-def test_labels_equal_those_of_a_loop_over_characters():
-    processor = text_processor(indexed_numbers=True)
-    encoder = PreTrainingEncoder(processor, TAGS, "jieba")
-    texts, tagged_words = zip(*tiny_pairs(30, seed=3), strict=True)
-    columns = encoder.encode(texts, tagged_words)
-    for row, (text, words) in enumerate(zip(texts, tagged_words, strict=True)):
-        tokens = ["[CLS]"]
-        labels = [-100]
-        previous_word = None
-        for token, place in characters_of(processor.problem(text).masked):
-            word = next(word for word in words if word.start <= place < word.end)
-            prefix = "I" if word is previous_word else "B"
-            tokens.append(token)
-            labels.append(encoder.pos_labels.index(f"{prefix}-{word.tag}"))
-            previous_word = word
-        ids = columns["input_ids"][row].tolist()
-        assert processor.tokenizer.convert_ids_to_tokens(ids) == [*tokens, "[SEP]"]
-        assert columns["pos_labels"][row].tolist() == [*labels, -100]
 
 
 def test_text_keys_ignore_numbers():

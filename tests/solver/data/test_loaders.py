@@ -1,6 +1,5 @@
 """Loaders of the datasets with a name, on five rows of each."""
 
-import gzip
 import json
 import shutil
 from pathlib import Path
@@ -145,17 +144,6 @@ def test_contexts_and_kinds():
     assert train["context"] == ["c1"] * 3
     test = load_mwp_dataset("cmath_distractor", FIXTURES)["test"]
     assert test["kind"][:3] == ["0 distractors", "1 distractor", "2 distractors"]
-
-
-def test_gzipped_files(tmp_path):
-    folder = Path(shutil.copytree(FIXTURES / "math23k", tmp_path / "math23k"))
-    for name in ("train.jsonl", "five_fold_ids.tsv"):
-        data = (folder / name).read_bytes()
-        (folder / f"{name}.gz").write_bytes(gzip.compress(data))
-        (folder / name).unlink()
-    dataset = load_mwp_dataset("math23k", folder, split_scheme="five_fold", fold=4)
-    assert ids_of(dataset)["test"] == ["1"]
-    assert dataset["test"]["file"] == ["train.jsonl.gz"]
 
 
 def test_skipped_record_is_reported_without_the_path_of_its_file(tmp_path):

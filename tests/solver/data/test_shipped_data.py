@@ -1,6 +1,5 @@
 """The datasets of the repository as a whole."""
 
-import gzip
 from collections import Counter
 from pathlib import Path
 
@@ -8,56 +7,7 @@ import pytest
 
 from hf_mwp import ExpressionError, ProblemError
 from hf_mwp.solver.data import load_mwp_dataset, problem_from_row
-from tests.solver.data.problem_files import ids_of, load
-
-
-@pytest.mark.slow
-def test_math23k():
-    _, report = load("math23k", None, drop_overlap="test")
-    sizes = {split: (counts.read, counts.kept) for split, counts in report.splits.items()}
-    assert sizes == {"train": (21162, 21158), "validation": (1000, 1000), "test": (1000, 922)}
-    train, validation, test = report.splits.values()
-    assert train.dropped == {"wrong_value": 3, "unreadable_equation": 1}
-    assert validation.kept_with == {"wrong_value": 1, "unreadable_equation": 1}
-    assert (test.dropped, test.kept_with) == ({"overlap": 78}, {})
-    faults = [*train.examples["wrong_value"], *train.examples["unreadable_equation"]]
-    faults += [*validation.examples["wrong_value"], *validation.examples["unreadable_equation"]]
-    ids = sorted(fault.split("id ")[1].split(":")[0] for fault in faults)
-    assert ids == ["10431", "12495", "17520", "22085", "9718", "9761"]
-    # Without the rules for punctuation and numerals, it would be 63 and 68.
-    assert (validation.overlap, test.overlap) == (86, 78)
-    assert (train.with_constants, validation.with_constants, test.with_constants) == (5023, 242, 241)
-    assert report.damaged == 0
-
-
-def test_math23k_ids_of_the_other_splits(repository):
-    folder = repository / "examples" / "data" / "math23k"
-    ids = {str(number) for number in range(1, 23163)}
-    with gzip.open(folder / "five_fold_ids.tsv.gz", "rt") as file:
-        folds = dict(line.split() for line in file.read().splitlines()[1:])
-    assert ids - set(folds) == {"10004", "17520"}
-    assert not set(folds) - ids
-    assert set(folds.values()) == set("01234")
-    validation = set((folder / "mwptoolkit_split_valid_ids.txt").read_text().split())
-    test = set((folder / "mwptoolkit_split_test_ids.txt").read_text().split())
-    assert (len(validation), len(test)) == (2316, 2317)
-    assert not validation & test
-    assert validation | test < ids
-
-
-@pytest.mark.slow
-def test_asdiv_a_folds():
-    test_ids = set()
-    for fold, size in enumerate((238, 238, 238, 238, 266)):
-        dataset, report = load("asdiv_a", None, fold=fold)
-        train = report.splits["train"]
-        test = report.splits["test"]
-        assert train.read + test.read == 1218
-        assert train.dropped.get("wrong_value", 0) + test.kept_with.get("wrong_value", 0) == 29
-        assert set(train.dropped) <= {"wrong_value"}
-        assert test.kept == size
-        test_ids |= set(dataset["test"]["id"])
-    assert len(test_ids) == 1218
+from tests.solver.data.problem_files import ids_of
 
 
 def test_vocabulary_is_a_tokenizer(repository):

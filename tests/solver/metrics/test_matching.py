@@ -12,17 +12,8 @@ from hf_mwp.solver.metrics.matching import answers_match, equations_match
 @pytest.mark.parametrize(
     ("prediction", "answer", "is_right"),
     [
-        (Fraction(6), Fraction(6), True),
-        (Fraction(1, 3), Fraction("0.33333"), True),
-        (Fraction(1, 3), Fraction("0.3333"), False),
-        (Fraction(1_538_910), Fraction(1_538_832), False),
-        (Fraction(1_538_832), Fraction(1_538_832), True),
-        (Fraction("10000.5"), Fraction(10_000), False),
-        (Fraction("10001.5"), Fraction("10000.5"), True),
-        (Fraction("10002.5"), Fraction("10000.5"), False),
         (Fraction(0), Fraction(0), True),
         (1e-12, Fraction(0), True),
-        (Fraction(1, 10_000), Fraction(0), False),
         (Fraction(1, 6_000_000), Fraction(1, 6_000_000), True),
         (Fraction(1, 60_000_000), Fraction(1, 6_000_000), False),
         (-6.0, Fraction(6), False),

@@ -61,27 +61,12 @@ class FlatDecoder(PreTrainedModel, Decoder):
     def generate(
         self, states, attention_mask, number_positions, num_beams=1, max_length=None, num_return_sequences=1
     ) -> SolveOutput:
-        length = min(max_length or self.config.max_length, self.config.max_length)
-        log_probs = self.scores(states, number_positions, length).log_softmax(-1)
-        answers = [self._search(rows, num_beams)[:num_return_sequences] for rows in log_probs.tolist()]
-        return SolveOutput.of(answers, num_return_sequences, states.device)
-
-    def _search(self, log_probs, num_beams):
-        """The most probable prefix expressions, as pairs of ids and a score."""
-        # Each beam has a score, ids, and the number of missing operands.
-        beams = [(0.0, [], 1)]
-        for step, row in enumerate(log_probs):
-            extended = [beam for beam in beams if not beam[2]]
-            for score, ids, num_missing in beams:
-                if not num_missing:
-                    continue
-                for symbol, log_prob in enumerate(row):
-                    is_operator = symbol < len(self.config.operators)
-                    num_after = num_missing + (1 if is_operator else -1)
-                    if log_prob > -1e30 and num_after < len(log_probs) - step:
-                        extended.append((score + log_prob, [*ids, symbol], num_after))
-            beams = sorted(extended, reverse=True)[:num_beams]
-        return [(ids, score) for score, ids, num_missing in beams if not num_missing]
+        # Only expressions of a single symbol.
+        num_operators = len(self.config.operators)
+        log_probs = self.scores(states, number_positions, 1).log_softmax(-1)[:, 0, num_operators:]
+        best = log_probs.topk(num_return_sequences)
+        sequences = (best.indices + num_operators).unsqueeze(-1)
+        return SolveOutput(sequences=sequences, scores=best.values, finished=best.values > -1e30)
 
 
 class FlatSolverConfig(PreTrainedConfig):

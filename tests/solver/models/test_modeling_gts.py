@@ -2,8 +2,6 @@ from dataclasses import dataclass
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from torch.nn.functional import cross_entropy, pad
 
 from hf_mwp.solver.batches.tree_batch import TreeBatch
@@ -114,34 +112,20 @@ def symbols_of(ids):
     return ids[ids >= 0].tolist()
 
 
-@pytest.mark.parametrize("num_beams", [1, 2, 5])
+@pytest.mark.parametrize(("num_beams", "max_length"), [(1, 9), (2, 9), (5, 9), (3, 1), (3, 4)])
 @pytest.mark.parametrize("fields", CASES, ids=str)
-def test_beams_equal_those_of_the_naive_search(fields, num_beams):
+def test_beams_equal_those_of_the_naive_search(fields, num_beams, max_length):
     case = make_case(**fields)
     with torch.no_grad():
-        output = case.search(num_beams, num_return_sequences=num_beams)
-        best = case.search(num_beams)
+        output = case.search(num_beams, max_length, num_return_sequences=num_beams)
+        best = case.search(num_beams, max_length)
         for row in range(len(case.states)):
-            expected = case.naive(row).search(num_beams, 9)
+            expected = case.naive(row).search(num_beams, max_length)
             finished = output.finished[row]
             assert [symbols_of(ids) for ids in output.sequences[row, finished]] == [ids for _, ids in expected]
             expected_scores = [score for score, _ in expected]
             assert output.scores[row, finished].tolist() == pytest.approx(expected_scores, abs=1e-4)
             assert symbols_of(best.sequences[row, 0]) == symbols_of(output.sequences[row, 0])
-
-
-@settings(max_examples=12, deadline=None)
-@given(seed=st.integers(0, 10_000), num_beams=st.integers(1, 4), max_length=st.integers(1, 12))
-def test_decoded_rows_are_trees_within_the_length(seed, num_beams, max_length):
-    output = make_case(seed, batch=3).search(num_beams, max_length, num_return_sequences=num_beams)
-    assert output.finished[:, 0].all()
-    for ids, finished in zip(output.sequences.flatten(0, 1), output.finished.flatten(), strict=True):
-        symbols = symbols_of(ids)
-        if finished:
-            assert len(symbols) <= max_length
-            TreeBatch([symbols], NUM_OPERATORS)
-        else:
-            assert not symbols
 
 
 def test_without_numbers_and_constants_there_is_no_expression():

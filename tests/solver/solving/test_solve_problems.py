@@ -9,7 +9,6 @@ import hf_mwp
 from hf_mwp.runtime.expressions import Expression
 from hf_mwp.runtime.plausibility import FEATURES, PlausibilityError, PlausibilityReranker
 from hf_mwp.runtime.problems import MathWordProblem
-from hf_mwp.solver.data import problem_from_row
 from hf_mwp.solver.metrics import FAILURE_REASONS
 from hf_mwp.solver.solving import kept_records
 from hf_mwp.solver.solving.solve_problems import solve_batch
@@ -55,16 +54,6 @@ def test_texts_problems_and_rows_are_solved_alike(solver):
     assert of_text.score.reason == "unlabelled"
     assert of_problem.score == of_row.score
     assert of_row.score.reason in {"correct", *FAILURE_REASONS}
-
-
-@pytest.mark.parametrize("answer", [6, 6.0, 0, 2.5])
-def test_answers_and_equations_may_be_numbers(solver, answer):
-    row = {"text": "有4个和2个", "equation": answer, "answer": answer}
-    problem = problem_from_row(row)
-    assert (problem.equation, problem.answer, problem.answer_value) == (str(answer), str(answer), answer)
-    (prediction,) = hf_mwp.solve_problems(*solver, [row])
-    assert prediction.to_dict()["answer"] == str(answer)
-    assert hf_mwp.label_problems(*solver, [row]).fates["no answer"] == 0
 
 
 @pytest.mark.parametrize("call", CALLS)

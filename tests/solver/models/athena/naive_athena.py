@@ -12,8 +12,6 @@ from fractions import Fraction
 import torch
 from torch.nn.functional import binary_cross_entropy_with_logits, gelu, layer_norm
 
-from hf_mwp.runtime.expressions import Expression
-
 
 def aggregate(operation, left, right):
     children = []
@@ -80,39 +78,19 @@ def read(expression, constants):
     return power
 
 
-# How an expression writes sums and products, their inverses, and the operations of one operand.
-SIGNS = {"ADD": ("+", "-", "0"), "MUL": ("*", "/", "1")}
-INVERSES = {"ADD": "NEG", "MUL": "INV"}
-UNARY = {
-    "NEG": lambda operand: Expression("-", Expression("0"), operand),
-    "INV": lambda operand: Expression("/", Expression("1"), operand),
-    "HALF": lambda operand: Expression("/", operand, Expression("2")),
-    "ROOT": lambda operand: Expression("^", operand, Expression("0.5")),
-}
-UNARY_ORDER = ("NEG", "INV", "ROOT", "HALF")
+AGGREGATES = ("ADD", "MUL")
+TRANSFORMS = ("NEG", "INV", "ROOT", "HALF")
 
 
-def infix(thought):
-    """A thought as an expression, by its definition."""
-    operation, *children = thought
+def naive_form(table, thought, values):
+    """A thought of a `ThoughtTable` as a nested tuple; `values` are those of the constants."""
+    operation = table.kinds[thought]
+    children = table.children[thought]
     if operation == "NUM":
-        return Expression(f"N{children[0]}")
+        return ("NUM", children[0])
     if operation == "CON":
-        value = children[0]
-        return Expression(str(value) if value.denominator == 1 else str(float(value)))
-    if operation in UNARY:
-        return UNARY[operation](infix(children[0]))
-    sign, undo, neutral = SIGNS[operation]
-    inverse = INVERSES[operation]
-    tree = None
-    for child in sorted(children, key=lambda child: child[0] == inverse):
-        if child[0] == inverse:
-            tree = Expression(undo, tree or Expression(neutral), infix(child[1]))
-        elif tree is None:
-            tree = infix(child)
-        else:
-            tree = Expression(sign, tree, infix(child))
-    return tree
+        return ("CON", values[children[0]])
+    return (operation, *sorted((naive_form(table, child, values) for child in children), key=repr))
 
 
 def contains(thought, other):
@@ -138,7 +116,7 @@ def expand(initial, judge, max_rounds=0, stop=lambda pool: False):
         elif turn % 2:
             if num_transformed == len(pool):
                 break
-            for operation, index in itertools.product(UNARY_ORDER, range(num_transformed, len(pool))):
+            for operation, index in itertools.product(TRANSFORMS, range(num_transformed, len(pool))):
                 if (operation, pool[index]) not in pool:
                     candidates.append((operation, (index,), (operation, pool[index])))
             num_transformed = len(pool)
@@ -149,7 +127,7 @@ def expand(initial, judge, max_rounds=0, stop=lambda pool: False):
             pairs = [*itertools.product(range(num_aggregated), new)]
             pairs += itertools.combinations_with_replacement(new, 2)
             known = set(pool)
-            for operation, (left, right) in itertools.product(SIGNS, pairs):
+            for operation, (left, right) in itertools.product(AGGREGATES, pairs):
                 thought = aggregate(operation, pool[left], pool[right])
                 if thought not in known:
                     known.add(thought)

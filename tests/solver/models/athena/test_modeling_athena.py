@@ -11,7 +11,7 @@ from hf_mwp.runtime.expressions import Expression
 from hf_mwp.solver.models.athena import AthenaCollator, AthenaConfig, AthenaModel, PlanBatch
 from hf_mwp.solver.models.athena.gold_plan import PlanMaker
 from hf_mwp.solver.models.athena.thought_search import ThoughtSearch
-from tests.solver.models.athena.naive_athena import NaiveAthena, gold, infix, read
+from tests.solver.models.athena.naive_athena import NaiveAthena, gold, naive_form, read
 from tests.test_meta_device import META, OnMeta
 from tests.tiny import tiny_processor
 
@@ -130,17 +130,16 @@ def test_search_equals_that_of_the_naive_decoder(fields, seed):
     numbers = torch.tensor([[3], [1]])
     states = random_states(2)
     search, result = run_search(decoder, states, numbers, max_length=1000, questions=QUESTIONS[:2])
-    vocabulary = search.maker.vocabulary
     for row, state in enumerate(search.problems):
-        naive, initial, _ = naive_problem(decoder, states[row], numbers[row], QUESTIONS[row])
-        pool, rounds = naive.search(initial, 4, 0.55, 0.7)
-        thoughts = [vocabulary.decode(search.table.prefix(thought, vocabulary)) for thought in state.expansion.pool]
-        for thought, expected in zip(thoughts, pool, strict=True):
-            assert thought.canonical() == infix(expected).canonical()
+        naive, initial, values = naive_problem(decoder, states[row], numbers[row], QUESTIONS[row])
+        expected, rounds = naive.search(initial, 4, 0.55, 0.7)
+        pool = state.expansion.pool
+        assert [naive_form(search.table, thought, [*values.values()]) for thought in pool] == expected
         assert state.expansion.round == len(rounds)
         answers = naive.answers()
         assert_close(torch.tensor(state.answering, dtype=torch.double), answers)
-        assert vocabulary.decode(result.sequences[row, 0].tolist()) == thoughts[answers.argmax()]
+        best = search.table.prefix(pool[answers.argmax()], search.maker.vocabulary)
+        assert symbols_of(result.sequences[row, 0]) == best
     assert result.finished.all()
     assert not result.capped.any()
 
