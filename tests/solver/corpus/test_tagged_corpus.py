@@ -1,5 +1,7 @@
+import errno
 import json
 import multiprocessing
+import os
 import pickle
 import time
 import tracemalloc
@@ -12,6 +14,7 @@ import pytest
 from hf_mwp.runtime.problems import JiebaTagger
 from hf_mwp.solver.corpus import TaggedCorpus, read_texts, tag_corpus, tagged_corpus
 from hf_mwp.solver.data import DataError
+from hf_mwp.utils import row_store
 from tests.solver.corpus.tagging import CharacterTagger, make_texts, stored_files
 
 
@@ -155,6 +158,20 @@ def test_empty_corpus_is_refused(tmp_path, texts):
     with pytest.raises(DataError, match="empty"):
         tag_corpus(texts, CharacterTagger(), tmp_path / "new")
     assert not (tmp_path / "new").exists()
+
+
+def test_full_disk_keeps_complete_files(tmp_path, monkeypatch):
+    def fsync(descriptor):
+        if "rows-00002" in os.readlink(f"/proc/self/fd/{descriptor}"):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(row_store.os, "fsync", fsync)
+        with pytest.raises(OSError, match="No space left on device"):
+            tag_corpus(make_texts(30), CharacterTagger(), tmp_path)
+    assert len(stored_files(tmp_path)) == 2
+    _, num_tagged = tag_again(make_texts(30), tmp_path)
+    assert num_tagged == 14
 
 
 def test_error_of_the_source_keeps_complete_files(tmp_path):

@@ -110,6 +110,11 @@ def test_missing_field_is_named(name, tmp_path):
         ("hmwp", {}, {"train": ["11", "12", "14"], "validation": ["12"], "test": ["15"]}),
         ("ape_clean", {}, {"train": ["105"], "test": ["101", "102", "103"]}),
         ("ape_clean", {"split_scheme": "listed"}, {"train": ["105"], "test": ["101", "103"]}),
+        (
+            "asdiv_a",
+            {"fold": 2},
+            {"train": ["nluds-0001", "nluds-0002", "nluds-0004", "nluds-0005"], "test": ["nluds-0003"]},
+        ),
         ("mawps", {"fold": 3}, {"train": ["1", "2", "3"], "test": ["5"]}),
         ("mawps_single", {"fold": 2}, {"train": ["1", "2", "4", "5"], "test": ["3"]}),
         ("unbiasedmwp", {}, {"train": ["unb-1", "unb-2", "unb-3"], "validation": ["unb-4"], "test": ["unb-5"]}),
@@ -242,3 +247,6 @@ def test_unbiasedmwp_questions_without_a_context_are_left_out(tmp_path):
     dataset, report = load("unbiasedmwp", tmp_path)
     assert ids_of(dataset) == {"train": ["unb-1", "unb-2", "unb-3"], "test": ["unb-5"]}
     assert report.splits["train"].dropped == {"no_context": 1}
+    (tmp_path / "math23k").symlink_to(FIXTURES / "math23k")
+    _, report = load("math23k", tmp_path, extra_train=["unbiasedmwp"])
+    assert report.extra["unbiasedmwp"].dropped == {"no_context": 1}

@@ -154,7 +154,7 @@ def test_report_travels_with_the_data(tmp_path):
 
 def test_own_files(tmp_path):
     (tmp_path / "dev.csv").write_text("Question,Equation,Answer\nTwo and 3?,2+3,5\n", encoding="utf-8")
-    records = [{"body": "有3个。", "question": "共几个？", "formula": "3", "ans": 3, "language": "zh", "other": [1]}]
+    records = [{"body": "有3个。", "question": "共几个？ ", "formula": "3", "ans": 3, "language": "zh", "other": [1]}]
     (tmp_path / "train.json.gz").write_bytes(gzip.compress(json.dumps(records).encode()))
     dataset = load_mwp_dataset(tmp_path)
     assert list(dataset) == ["train", "validation"]

@@ -29,21 +29,21 @@ def test_shipped_data_are_the_shared_ones(shared_data, repository, name, folder)
     assert shipped == shared
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "options", "expected"),
     [
-        pytest.param(
+        (
             "ape210k",
             {},
             {
                 "validation": {"read": 5000, "kept": 5000, "kept_with": {"wrong_value": 1}},
                 "test": {"read": 2500, "kept": 2500, "kept_with": {"wrong_value": 2}},
             },
-            marks=pytest.mark.slow,
         ),
-        pytest.param("ape_clean", {}, {"test": {"kept_with": {"wrong_value": 2}}}, marks=pytest.mark.slow),
+        ("ape_clean", {}, {"test": {"kept_with": {"wrong_value": 2}}}),
         ("ape_clean", {"split_scheme": "listed"}, {"test": {"read": 1548, "kept": 1548, "kept_with": {}}}),
-        pytest.param(
+        (
             "hmwp",
             {},
             {
@@ -55,7 +55,6 @@ def test_shipped_data_are_the_shared_ones(shared_data, repository, name, folder)
                 "validation": {"read": 549, "kept": 355, "overlap": 38},
                 "test": {"read": 550, "kept": 377, "overlap": 32},
             },
-            marks=pytest.mark.slow,
         ),
         # 640 problems are arithmetic; 43 answers are rounded or wrong.
         (
@@ -72,7 +71,7 @@ def test_shipped_data_are_the_shared_ones(shared_data, repository, name, folder)
         ),
         ("cmath_distractor", {}, {"test": {"read": 360, "kept": 360, "kept_with": {"no_equation": 360}}}),
         # The same context twice under two names.
-        pytest.param(
+        (
             "unbiasedmwp",
             {},
             {
@@ -80,25 +79,22 @@ def test_shipped_data_are_the_shared_ones(shared_data, repository, name, folder)
                 "validation": {"read": 800, "kept": 800, "overlap": 2},
                 "test": {"read": 829, "kept": 829, "overlap": 8},
             },
-            marks=pytest.mark.slow,
         ),
-        pytest.param("gsm8k", {"split_scheme": "expressed"}, {"test": {"kept": 1003}}, marks=pytest.mark.slow),
-        pytest.param(
+        ("gsm8k", {"split_scheme": "expressed"}, {"test": {"kept": 1003}}),
+        (
             "gsm8k",
             {},
             {"train": {"read": 7473, "kept": 5704}, "test": {"read": 1319, "kept": 1319, "overlap": 0}},
-            marks=pytest.mark.slow,
         ),
-        pytest.param(
+        (
             "mawps",
             {"fold": 4},
             {"test": {"read": 476, "overlap": 139, "kept_with": {"unsolved_equation": 63, "wrong_value": 3}}},
-            marks=pytest.mark.slow,
         ),
-        pytest.param("mawps_single", {"fold": 4}, {"test": {"read": 399, "overlap": 122}}, marks=pytest.mark.slow),
+        ("mawps_single", {"fold": 4}, {"test": {"read": 399, "overlap": 122}}),
         ("asdiv_a", {"fold": 4}, {"train": {"kept": 934, "dropped": {"wrong_value": 18}}, "test": {"kept": 266}}),
         # Without the rules for punctuation and numerals, the overlaps would be 63 and 68.
-        pytest.param(
+        (
             "math23k",
             {"drop_overlap": "test"},
             {
@@ -106,7 +102,6 @@ def test_shipped_data_are_the_shared_ones(shared_data, repository, name, folder)
                 "validation": {"kept": 1000, "overlap": 86, "with_constants": 242},
                 "test": {"read": 1000, "kept": 922, "overlap": 78, "with_constants": 241, "kept_with": {}},
             },
-            marks=pytest.mark.slow,
         ),
     ],
 )

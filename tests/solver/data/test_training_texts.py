@@ -98,6 +98,7 @@ def math23k_texts():
     return TrainingTexts.from_texts(all_texts("math23k"), ["math23k"])
 
 
+@pytest.mark.slow
 def test_math23k(math23k_texts):
     assert len(math23k_texts) == 21_140
     assert math23k_texts.sources == ("math23k",)
@@ -106,6 +107,7 @@ def test_math23k(math23k_texts):
     assert num_seen(math23k_texts, "math23k:test") == (3, 78)
 
 
+@pytest.mark.slow
 @pytest.mark.shared_data
 @pytest.mark.parametrize("name", ["ape_clean", "ape210k"])
 def test_ape_has_problems_of_math23k(shared_data, math23k_texts, name):

@@ -233,12 +233,13 @@ def test_doubling_sums_come_to_an_end():
     assert max(table.prefix_lengths[thought] for thought in expansion.pool) <= 10_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "share"),
     [
         ("asdiv_a", 1.0),
-        pytest.param("mawps", 1.0, marks=pytest.mark.slow),
-        pytest.param("math23k", 0.99, marks=pytest.mark.slow),
+        ("mawps", 1.0),
+        ("math23k", 0.99),
     ],
 )
 def test_equations_of_datasets_keep_their_values(name, share):
