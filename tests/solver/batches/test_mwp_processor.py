@@ -9,6 +9,7 @@ from hf_mwp.runtime.output_vocabulary import OutputVocabulary
 from hf_mwp.runtime.problems import MathWordProblem
 from hf_mwp.solver.batches.mwp_collator import MwpCollator
 from hf_mwp.solver.batches.mwp_processor import MwpProcessor
+from tests.solver.encoded_rows import rows_of
 
 
 PROBLEM = MathWordProblem("小明有4个苹果和2个梨，又买4个", equation="x=4+2*3", answer="10", id="1")
@@ -163,8 +164,7 @@ def test_embeddings_grow_and_indexed_rows_start_near_the_placeholder(tokenizer):
 
 
 def test_collator_adds_targets_only_when_all_rows_have_them(processor):
-    columns = processor.encode([PROBLEM, "小明有4个"])
-    rows = [{name: values[row] for name, values in columns.items()} for row in range(2)]
+    rows = rows_of(processor.encode([PROBLEM, "小明有4个"]))
     collator = MwpCollator(processor)
     rows[0]["labels"] = [0, 6, 7]
     assert "labels" not in collator(rows)

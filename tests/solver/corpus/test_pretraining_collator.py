@@ -7,6 +7,7 @@ import torch
 from hf_mwp.solver.corpus import PreTrainingCollator, PreTrainingEncoder
 from hf_mwp.solver.corpus.pretraining_encoder import KEYWORD, NUMBER, SPECIAL
 from tests.pretraining import TAGS, text_processor, tiny_pairs
+from tests.solver.encoded_rows import rows_of
 from tests.tiny import tiny_tokenizer
 
 
@@ -18,8 +19,7 @@ def processor():
 @pytest.fixture(scope="module")
 def rows(processor):
     texts, words = zip(*tiny_pairs(10), strict=True)
-    columns = PreTrainingEncoder(processor, TAGS, "jieba").encode(texts, words)
-    return [{name: values[row] for name, values in columns.items()} for row in range(10)]
+    return rows_of(PreTrainingEncoder(processor, TAGS, "jieba").encode(texts, words))
 
 
 def row_of(classes, units=None, key=1):

@@ -6,6 +6,7 @@ from hf_mwp.compress.distillation.layer_mapping import choose_layers
 from hf_mwp.solver.batches.mwp_collator import MwpCollator
 from hf_mwp.solver.models import MwpSolver
 from hf_mwp.solver.models.cut_student import cut_student
+from tests.solver.encoded_rows import rows_of
 from tests.tiny import tiny_bert_config, tiny_problems, tiny_processor, tiny_solver
 
 
@@ -17,7 +18,7 @@ def processor():
 @pytest.fixture(scope="module")
 def batch(processor):
     columns = processor.encode(tiny_problems(2), with_labels=True)
-    return MwpCollator(processor)([{name: values[row] for name, values in columns.items()} for row in range(2)])
+    return MwpCollator(processor)(rows_of(columns))
 
 
 @pytest.fixture

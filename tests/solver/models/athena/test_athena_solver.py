@@ -13,6 +13,7 @@ from hf_mwp import (
     SolverTrainingConfig,
 )
 from hf_mwp.solver.models.athena import PlanBatch
+from tests.solver.encoded_rows import rows_of
 from tests.solver.training.conftest import QUIET
 from tests.tiny import tiny_processor, tiny_rows
 
@@ -37,8 +38,7 @@ def test_symbols_and_columns_of_the_decoder_are_added_to_the_processor(tmp_path)
     config = solver.decoder.config
     assert (config.initial_constants, config.intermediate_size, config.num_attention_heads) == (["1"], 24, 2)
     columns = processor.encode(tiny_rows(4), with_labels=True, skipped=[])
-    rows = [{name: values[row] for name, values in columns.items()} for row in range(4)]
-    batch = solver.make_collator(processor)(rows)
+    batch = solver.make_collator(processor)(rows_of(columns))
     assert isinstance(batch["plans"], PlanBatch)
     assert len(batch["question_positions"]) == 4
     output = solver(**batch)
