@@ -98,5 +98,3 @@ def fine_tuning_trainer(processor, solver_rows, tmp_path):
 
 
 # Names under which `tests/solver/training/conftest.py` imports these fixtures.
-solvers = solver_trainer
-others = model_trainer

@@ -13,10 +13,18 @@ APPLES = MathWordProblem(
 SCALE = MathWordProblem(text="一个数的20%是50，这个数是多少？", equation="x=50/20%", answer="250")
 CONFLICT = MathWordProblem(text="98个加0.33个，共多少个？", equation="x=98+0.33", answer="98")
 LONG = MathWordProblem(text="1 2 3 4 5 6", equation="x=1+2+3+4+5+6", answer="21", language="en")
+SYSTEM = MathWordProblem(text="4 and 2", equation="x+y=4 ; x-y=2", answer="3", language="en")
+TWICE = MathWordProblem(text="3 boys and 3 girls, 2 left", equation="3-2", answer="1", language="en")
+BOUGHT = MathWordProblem("小明有15元，买了3支笔，小明有多少元？", "x=15", "15.0")
 
 
-def expression(text):
-    return Expression.from_infix(text)
+def score(problem, prediction, **options):
+    expression = None if prediction is None else Expression.from_infix(prediction)
+    return score_prediction(problem, expression, **options)
+
+
+def score_of_text(prediction, **fields):
+    return score(MathWordProblem(text="4 and 2", language="en", **fields), prediction)
 
 
 @pytest.mark.parametrize(
@@ -33,56 +41,49 @@ def expression(text):
         (SCALE, "N0/N1", False, False, False, "swapped_operands"),
         (CONFLICT, "N0+N1", False, True, True, "label_conflict"),
         (CONFLICT, "N1+N0", False, False, True, "label_conflict"),
+        # Two mentions of a number are not told apart.
+        (TWICE, "N0-N2", True, True, True, "correct"),
+        (TWICE, "N1-N2", True, True, True, "correct"),
+        # A number of the text is an answer.
+        (BOUGHT, "N0", True, True, True, "correct"),
+        (BOUGHT, "N1", False, False, False, "wrong_number"),
+        (BOUGHT, "N0-N1", False, False, False, "extra_step"),
     ],
 )
-def test_one_prediction(problem, prediction, answer, equation, canonical, reason):
-    score = score_prediction(problem, None if prediction is None else expression(prediction))
-    assert (score.answer_correct, score.equation_correct, score.canonical_correct) == (answer, equation, canonical)
-    assert score.reason == reason
-    assert score.level == "low"
+def test_score_of_a_prediction(problem, prediction, answer, equation, canonical, reason):
+    result = score(problem, prediction)
+    assert (result.answer_correct, result.equation_correct, result.canonical_correct) == (answer, equation, canonical)
+    assert result.reason == reason
+    assert result.level == "low"
 
 
 def test_value_is_exact():
-    assert score_prediction(SCALE, expression("N0/N1")).value == Fraction(1, 250)
+    assert score(SCALE, "N0/N1").value == Fraction(1, 250)
 
 
-def test_peers_rule_compares_with_the_target_equation():
-    assert score_prediction(CONFLICT, expression("N0+N1"), answer_match="equation_value").answer_correct
-    assert not score_prediction(CONFLICT, expression("N0"), answer_match="equation_value").answer_correct
-    assert score_prediction(CONFLICT, expression("N0")).answer_correct
+def test_equation_value_is_compared_with_the_target_equation():
+    assert score(CONFLICT, "N0+N1", answer_match="equation_value").answer_correct
+    assert not score(CONFLICT, "N0", answer_match="equation_value").answer_correct
+    assert score(CONFLICT, "N0").answer_correct
 
 
-def test_two_mentions_of_one_number_are_not_told_apart():
-    problem = MathWordProblem(text="3 boys and 3 girls, 2 left", equation="3-2", answer="1", language="en")
-    assert score_prediction(problem, expression("N0-N2")).equation_correct
-    assert score_prediction(problem, expression("N1-N2")).equation_correct
+def test_missing_answers_and_equations():
+    assert score_of_text("N0+N1", equation="4+2").answer_correct
+    unlabelled = score_of_text("N0+N1")
+    assert (unlabelled.answer_correct, unlabelled.reason, unlabelled.value) == (None, "unlabelled", 6)
+    assert score_of_text("N0+N1", answer="8").reason == "wrong_value"
+    unreadable = score_of_text("N0+N1", equation="x=4+*2", answer="6")
+    assert (unreadable.answer_correct, unreadable.level) == (True, None)
 
 
-def test_without_an_annotated_answer_the_equation_decides():
-    problem = MathWordProblem(text="4 and 2", equation="4+2", language="en")
-    assert score_prediction(problem, expression("N0+N1")).answer_correct
-    unlabelled = MathWordProblem(text="4 and 2", language="en")
-    score = score_prediction(unlabelled, expression("N0+N1"))
-    assert (score.answer_correct, score.reason, score.value) == (None, "unlabelled", 6)
-    answer_only = MathWordProblem(text="4 and 2", answer="8", language="en")
-    assert score_prediction(answer_only, expression("N0+N1")).reason == "wrong_value"
-
-
-def test_an_equation_that_does_not_parse_is_no_target():
-    problem = MathWordProblem(text="4 and 2", equation="x=4+*2", answer="6", language="en")
-    score = score_prediction(problem, expression("N0+N1"))
-    assert (score.answer_correct, score.level) == (True, None)
-
-
-def score_predictions(problems, predictions, **options):
-    return [score_prediction(*pair, **options) for pair in zip(problems, predictions, strict=True)]
+def test_text_without_numbers_is_wrong_for_its_own_reason():
+    result = score(MathWordProblem(text="没有数字", answer="3"), None)
+    assert (result.answer_correct, result.reason) == (False, "no_numbers")
+    assert accuracy_report([result])["num_problems"] == 1
 
 
 def test_report():
-    predictions = ["N0+N1", "N0-N1", None, "N1+N0"]
-    scores = score_predictions(
-        [APPLES, APPLES, LONG, APPLES], [None if text is None else expression(text) for text in predictions]
-    )
+    scores = [score(APPLES, "N0+N1"), score(APPLES, "N0-N1"), score(LONG, None), score(APPLES, "N1+N0")]
     assert accuracy_report(scores) == {
         "answer_accuracy": 0.5,
         "equation_accuracy": 0.25,
@@ -97,15 +98,13 @@ def test_report():
     assert reason_counts(scores) == {"wrong_operator": 1, "no_prediction": 1}
 
 
-def test_report_of_unjudged_problems():
-    scores = score_predictions([MathWordProblem(text="4 and 2", language="en")], [None])
-    assert accuracy_report(scores) == {"num_equations": 0, "num_problems": 0, "num_unjudged": 1}
+def test_unlabelled_problems_are_counted_separately():
+    assert accuracy_report([score_of_text(None)]) == {"num_equations": 0, "num_problems": 0, "num_unjudged": 1}
     assert accuracy_report([]) == {"num_equations": 0, "num_problems": 0}
 
 
-def test_equations_have_a_count_of_their_own():
-    system = MathWordProblem(text="4 and 2", equation="x+y=4 ; x-y=2", answer="3", language="en")
-    scores = score_predictions([APPLES, system, system], [expression("N0+N1"), expression("N0-1"), None])
+def test_problems_with_equations_are_counted_separately():
+    scores = [score(APPLES, "N0+N1"), score(SYSTEM, "N0-1"), score(SYSTEM, None)]
     assert accuracy_report(scores) == {
         "answer_accuracy": 2 / 3,
         "equation_accuracy": 1.0,
@@ -117,33 +116,16 @@ def test_equations_have_a_count_of_their_own():
     }
 
 
-def test_the_peers_rule_leaves_out_what_has_no_readable_target():
-    system = MathWordProblem(text="4 and 2", equation="x+y=4 ; x-y=2", answer="3", language="en")
-    report = accuracy_report(
-        score_predictions([APPLES, system, system], [expression("N0+N1")] * 3, answer_match="equation_value")
-    )
+def test_equation_value_leaves_out_problems_without_a_readable_target():
+    scores = [score(problem, "N0+N1", answer_match="equation_value") for problem in (APPLES, SYSTEM, SYSTEM)]
+    report = accuracy_report(scores)
     assert (report["num_problems"], report["num_equations"], report["num_unjudged"]) == (1, 1, 2)
 
 
-def test_a_text_without_numbers_is_wrong_for_a_reason_of_its_own():
-    problem = MathWordProblem(text="没有数字", answer="3")
-    score = score_prediction(problem, None)
-    assert (score.answer_correct, score.reason) == (False, "no_numbers")
-    assert accuracy_report([score])["num_problems"] == 1
-
-
-def test_a_context_counts_if_all_its_questions_are_right():
-    right, wrong = (score_prediction(APPLES, expression(tree)) for tree in ("N0+N1", "N0-N1"))
-    unjudged = score_prediction(MathWordProblem("3 and 4?", language="en"), expression("N0+N1"))
+def test_a_context_counts_if_all_its_answers_are_right():
+    right = score(APPLES, "N0+N1")
+    wrong = score(APPLES, "N0-N1")
     contexts = ["a", "b", "a", "b", "alone", "", "", "c", "c"]
-    scores = [right, right, right, wrong, wrong, wrong, wrong, right, unjudged]
+    scores = [right, right, right, wrong, wrong, wrong, wrong, right, score_of_text("N0+N1")]
     assert context_report(contexts, scores) == {"context_accuracy": 0.5, "num_contexts": 2}
     assert context_report(["", "alone"], [right, right]) == {}
-
-
-def test_a_number_of_the_text_is_an_answer():
-    problem = MathWordProblem("小明有15元，买了3支笔，小明有多少元？", "x=15", "15.0")
-    for tree, reason in (("N0", "correct"), ("N1", "wrong_number"), ("N0-N1", "extra_step")):
-        score = score_prediction(problem, expression(tree))
-        assert (score.answer_correct, score.level) == (tree == "N0", "low")
-        assert score.reason == reason

@@ -31,7 +31,9 @@ def test_reasons(prediction, target, reason):
 
 
 leaves = st.sampled_from(["N0", "N1", "N2", "1", "3.14"]).map(Expression)
-trees = st.recursive(leaves, lambda part: st.builds(Expression, st.sampled_from(OPERATORS), part, part), max_leaves=12)
+trees = st.recursive(
+    leaves, lambda trees: st.builds(Expression, st.sampled_from(OPERATORS), trees, trees), max_leaves=12
+)
 
 
 @given(trees, trees)

@@ -1,4 +1,4 @@
-"""A decoder that is no tree decoder, and a solver that is no `MwpSolver`: each symbol is chosen by its place alone."""
+"""A decoder that is not a tree decoder, and a solver that is not an `MwpSolver`: symbols depend on their index."""
 
 import torch
 from torch import nn
@@ -16,8 +16,11 @@ class FlatConfig(PreTrainedConfig):
     model_type = "toy_flat"
 
     def __init__(self, encoder_hidden_size=16, operators=("+",), constants=(), max_length=9, dropout=0.0, **kwargs):
-        self.encoder_hidden_size, self.max_length, self.dropout = encoder_hidden_size, max_length, dropout
-        self.operators, self.constants = list(operators), list(constants)
+        self.encoder_hidden_size = encoder_hidden_size
+        self.max_length = max_length
+        self.dropout = dropout
+        self.operators = list(operators)
+        self.constants = list(constants)
         super().__init__(**kwargs)
 
 
@@ -29,7 +32,7 @@ class FlatDecoder(PreTrainedModel, Decoder):
     def __init__(self, config):
         super().__init__(config)
         size = config.encoder_hidden_size
-        self.places = nn.Embedding(config.max_length, size)
+        self.index_embedding = nn.Embedding(config.max_length, size)
         self.state = nn.Linear(2 * size, size)
         self.symbols = nn.Linear(size, len(config.operators) + len(config.constants))
         self.post_init()
@@ -42,12 +45,12 @@ class FlatDecoder(PreTrainedModel, Decoder):
 
     def scores(self, states, number_positions, length):
         """`(batch, length, symbols + numbers)`."""
-        places = self.places.weight[:length].expand(len(states), -1, -1)
-        place = self.state(torch.cat([states[:, :1].expand_as(places), places], -1)).tanh()
-        numbers = states.gather(1, number_positions.clamp_min(0).unsqueeze(-1).expand(-1, -1, states.shape[-1]))
-        numbers = place @ numbers.transpose(1, 2)
+        indices = self.index_embedding.weight[:length].expand(len(states), -1, -1)
+        queries = self.state(torch.cat([states[:, :1].expand_as(indices), indices], -1)).tanh()
+        positions = number_positions.clamp_min(0).unsqueeze(-1).expand(-1, -1, states.shape[-1])
+        numbers = queries @ states.gather(1, positions).transpose(1, 2)
         numbers = numbers.masked_fill((number_positions < 0).unsqueeze(1), torch.finfo(numbers.dtype).min)
-        return torch.cat([self.symbols(place), numbers], -1)
+        return torch.cat([self.symbols(queries), numbers], -1)
 
     def forward(self, states, attention_mask, number_positions, number_groups=None, labels=None):
         logits = self.scores(states, number_positions, labels.shape[1])
@@ -58,29 +61,12 @@ class FlatDecoder(PreTrainedModel, Decoder):
     def generate(
         self, states, attention_mask, number_positions, num_beams=1, max_length=None, num_return_sequences=1
     ) -> SolveOutput:
-        length = min(max_length or self.config.max_length, self.config.max_length)
-        log_probs = self.scores(states, number_positions, length).log_softmax(-1)
-        found = [self._search(rows.tolist(), num_beams)[:num_return_sequences] for rows in log_probs]
-        sequences = torch.full((len(states), num_return_sequences, length), -100)
-        scores = torch.full(sequences.shape[:2], -torch.inf)
-        for row, expressions in enumerate(found):
-            for place, (score, ids) in enumerate(expressions):
-                sequences[row, place, : len(ids)] = torch.tensor(ids)
-                scores[row, place] = score
-        return SolveOutput(sequences=sequences, scores=scores, finished=scores.isfinite())
-
-    def _search(self, log_probs, num_beams):
-        """The likeliest prefix expressions, as pairs of a score and ids."""
-        beams, operators = [(0.0, [], 1)], len(self.config.operators)
-        for step, row in enumerate(log_probs):
-            following = [beam for beam in beams if not beam[2]]
-            for score, ids, owed in beams:
-                for symbol, log_prob in enumerate(row) if owed else ():
-                    left = owed + (1 if symbol < operators else -1)
-                    if log_prob > -1e30 and left <= len(log_probs) - step - 1:
-                        following.append((score + log_prob, [*ids, symbol], left))
-            beams = sorted(following, reverse=True)[:num_beams]
-        return [(score, ids) for score, ids, owed in beams if not owed]
+        # Only expressions of a single symbol.
+        num_operators = len(self.config.operators)
+        log_probs = self.scores(states, number_positions, 1).log_softmax(-1)[:, 0, num_operators:]
+        best = log_probs.topk(num_return_sequences)
+        sequences = (best.indices + num_operators).unsqueeze(-1)
+        return SolveOutput(sequences=sequences, scores=best.values, finished=best.values > -1e30)
 
 
 class FlatSolverConfig(PreTrainedConfig):
@@ -120,10 +106,12 @@ class FlatSolver(PreTrainedModel, Solver):
         self, input_ids, attention_mask=None, number_positions=None, number_groups=None, labels=None, **options
     ):
         encoded = self.encoder(input_ids, attention_mask, **options)
-        written = {}
+        output = TokenClassifierOutput()
         if labels is not None:
-            written = self.writer(encoded.last_hidden_state, attention_mask, number_positions, labels=labels)
-        return TokenClassifierOutput(**written, hidden_states=encoded.hidden_states, attentions=encoded.attentions)
+            output = self.writer(encoded.last_hidden_state, attention_mask, number_positions, labels=labels)
+        output.hidden_states = encoded.hidden_states
+        output.attentions = encoded.attentions
+        return output
 
     @torch.inference_mode()
     def solve(self, input_ids, attention_mask=None, number_positions=None, **options):
@@ -132,33 +120,39 @@ class FlatSolver(PreTrainedModel, Solver):
 
 
 def register():
-    """As a model's folder would; once in a process."""
+    """As the code in a model's folder would; once in a process."""
     if FlatConfig not in AutoModel._model_mapping:
-        for config, model in ((FlatConfig, FlatDecoder), (FlatSolverConfig, FlatSolver)):
-            AutoConfig.register(config.model_type, config)
-            AutoModel.register(config, model)
+        for model_class in (FlatDecoder, FlatSolver):
+            config_class = model_class.config_class
+            AutoConfig.register(config_class.model_type, config_class)
+            AutoModel.register(config_class, model_class)
 
 
-def _configs(processor, layers, hidden_size):
-    sizes = {"num_attention_heads": 2, "intermediate_size": 24, "max_position_embeddings": 64}
-    dropouts = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+def build_configs(processor, num_layers, hidden_size):
+    register()
     encoder = MwpStudentConfig(
-        vocab_size=len(processor.tokenizer), num_hidden_layers=layers, hidden_size=hidden_size, **sizes, **dropouts
+        vocab_size=len(processor.tokenizer),
+        num_hidden_layers=num_layers,
+        hidden_size=hidden_size,
+        num_attention_heads=2,
+        intermediate_size=24,
+        max_position_embeddings=64,
+        hidden_dropout_prob=0.0,
+        attention_probs_dropout_prob=0.0,
     )
     vocabulary = processor.vocabulary
     return encoder, FlatConfig(hidden_size, vocabulary.operators, vocabulary.constants)
 
 
-def with_flat_decoder(processor, layers=2, hidden_size=16, seed=0):
+def with_flat_decoder(processor, num_layers=2, hidden_size=16, seed=0):
     """A `MwpSolver` with the flat decoder."""
-    register()
+    encoder, decoder = build_configs(processor, num_layers, hidden_size)
     torch.manual_seed(seed)
-    encoder, decoder = _configs(processor, layers, hidden_size)
     return MwpSolver(MwpSolverConfig(encoder_config=encoder, decoder_config=decoder))
 
 
-def flat_solver(processor, layers=2, hidden_size=16, seed=0):
+def flat_solver(processor, num_layers=2, hidden_size=16, seed=0):
     """A solver of its own class."""
-    register()
+    encoder, decoder = build_configs(processor, num_layers, hidden_size)
     torch.manual_seed(seed)
-    return FlatSolver(FlatSolverConfig(*_configs(processor, layers, hidden_size)))
+    return FlatSolver(FlatSolverConfig(encoder, decoder))

@@ -1,61 +1,62 @@
-"""The tree decoder one problem and one node at a time: slow, obvious, the truth for the batched one."""
+"""The tree decoder one problem and one node at a time: slow and obvious, the reference of the batched one."""
 
 import math
 
 import torch
 
 
-def _gated(layer, inputs):
+def gated(layer, inputs):
     value, gate = layer.linear(inputs).chunk(2)
     return torch.tanh(value) * torch.sigmoid(gate)
 
 
-def _additive(scorer, query, keys):
+def additive_scores(scorer, query, keys):
     weight = torch.cat([scorer.query.weight, scorer.key.weight], 1)
-    scores = []
+    scores = [query.new_zeros(0)]
     for key in keys:
         hidden = torch.tanh(weight @ torch.cat([query, key]) + scorer.query.bias)
-        scores.append(scorer.score.weight[0] @ hidden)
-    return torch.stack(scores) if scores else query.new_zeros(0)
+        scores.append(scorer.score.weight @ hidden)
+    return torch.cat(scores)
 
 
 class NaiveGTS:
     """Sections 2.2 to 2.5 of the decoder for one problem without padding."""
 
     def __init__(self, decoder, states, positions):
-        self.decoder, self.num_operators = decoder, decoder.num_operators
+        self.decoder = decoder
+        self.num_operators = decoder.num_operators
         self.states = decoder.input_projection(states)
-        self.candidates = [*decoder.constant_embedding, *(self.states[position] for position in positions)]
+        self.candidates = [*decoder.constant_embedding, *self.states[positions]]
         self.root = self.states[0] if decoder.config.root_goal == "cls" else self.states.mean(0)
 
     def goal(self, before, sibling):
         if sibling is None:
-            return _gated(self.decoder.goal_left, before)
-        return _gated(self.decoder.goal_right, torch.cat([sibling, before]))
+            return gated(self.decoder.goal_left, before)
+        return gated(self.decoder.goal_right, torch.cat([sibling, before]))
 
     def context(self, goal):
-        weights = _additive(self.decoder.attention, goal, self.states).softmax(0)
-        return sum(weight * state for weight, state in zip(weights, self.states, strict=True))
+        return additive_scores(self.decoder.attention, goal, self.states).softmax(0) @ self.states
 
     def scores(self, goal, context):
         state = torch.cat([goal, context])
-        candidates = _additive(self.decoder.candidate_scorer, state, self.candidates)
+        candidates = additive_scores(self.decoder.candidate_scorer, state, self.candidates)
         return torch.cat([self.decoder.operator_scorer(state), candidates])
 
     def children(self, goal, context, operator):
         embedding = self.decoder.operator_embedding.weight[operator]
-        return _gated(self.decoder.generate_children, torch.cat([goal, context, embedding])).chunk(2)
+        return gated(self.decoder.generate_children, torch.cat([goal, context, embedding])).chunk(2)
 
     def merge(self, operator, left, right):
         embedding = self.decoder.operator_embedding.weight[operator]
-        return _gated(self.decoder.merge, torch.cat([embedding, left, right]))
+        return gated(self.decoder.merge, torch.cat([embedding, left, right]))
 
     def score_tree(self, ids):
         """Scores `(len(ids), symbols)` of the nodes of a prefix sequence."""
-        rows, rest = [], list(ids)
+        rows = []
+        remaining = list(ids)
 
         def visit(before, sibling):
-            symbol = rest.pop(0)
+            symbol = remaining.pop(0)
             goal = self.goal(before, sibling)
             context = self.context(goal)
             rows.append(self.scores(goal, context))
@@ -67,40 +68,47 @@ class NaiveGTS:
             return self.merge(symbol, left, right)
 
         visit(self.root, None)
-        assert not rest
+        assert not remaining
         return torch.stack(rows)
 
-    def search(self, beams, max_length):
-        """All beams `(score, ids)`, best first; `[]` when no symbol is a legal leaf."""
+    def search(self, num_beams, max_length):
+        """All beams `(score, ids)`, best first; `[]` if no symbol can be a leaf."""
         if not self.candidates:
             return []
-        states = [(0.0, [], [self.root], [])]
-        while any(todo for _, _, todo, _ in states):
-            grown = []
-            for score, ids, todo, stack in states:
-                if not todo:
-                    grown.append((score, ids, todo, stack))
-                    continue
-                sibling = stack[-1] if stack and not isinstance(stack[-1], int) else None
-                goal = self.goal(todo[-1], sibling)
-                context = self.context(goal)
-                log_probs = self.scores(goal, context).log_softmax(0)
-                for symbol, log_prob in enumerate(log_probs.tolist()):
-                    if symbol < self.num_operators and len(ids) + 1 + len(todo) + 1 > max_length:
-                        continue
-                    grown.append(
-                        (score + log_prob, ids + [symbol], *self._advance(todo, stack, goal, context, symbol))
-                    )
-            states = sorted(grown, key=lambda state: -state[0])[:beams]
-        return [(score, ids) for score, ids, _, _ in states if math.isfinite(score)]
+        # Each beam has a score, ids, the goals of unvisited nodes, and a stack of operators and subtrees.
+        beams = [(0.0, [], [self.root], [])]
+        while any(goals for _, _, goals, _ in beams):
+            extended = []
+            for beam in beams:
+                extended += self._extend(beam, max_length) if beam[2] else [beam]
+            beams = sorted(extended, key=lambda beam: -beam[0])[:num_beams]
+        return [(score, ids) for score, ids, _, _ in beams if math.isfinite(score)]
 
-    def _advance(self, todo, stack, goal, context, symbol):
-        todo, stack = todo[:-1], list(stack)
-        if symbol < self.num_operators:
-            left, right = self.children(goal, context, symbol)
-            return [*todo, right, left], [*stack, symbol]
-        subtree = self.candidates[symbol - self.num_operators]
+    def _extend(self, beam, max_length):
+        score, ids, goals, stack = beam
+        sibling = stack[-1] if stack and not isinstance(stack[-1], int) else None
+        goal = self.goal(goals[-1], sibling)
+        context = self.context(goal)
+        log_probs = self.scores(goal, context).log_softmax(0)
+        beams = []
+        for symbol, log_prob in enumerate(log_probs.tolist()):
+            is_operator = symbol < self.num_operators
+            if is_operator and len(ids) + len(goals) + 2 > max_length:
+                continue
+            if is_operator:
+                left, right = self.children(goal, context, symbol)
+                new_goals = [*goals[:-1], right, left]
+                new_stack = [*stack, symbol]
+            else:
+                new_goals = goals[:-1]
+                new_stack = self._add_leaf(stack, self.candidates[symbol - self.num_operators])
+            beams.append((score + log_prob, [*ids, symbol], new_goals, new_stack))
+        return beams
+
+    def _add_leaf(self, stack, subtree):
+        stack = list(stack)
         while stack and not isinstance(stack[-1], int):
-            left, operator = stack.pop(), stack.pop()
+            left = stack.pop()
+            operator = stack.pop()
             subtree = self.merge(operator, left, subtree)
-        return todo, [*stack, subtree]
+        return [*stack, subtree]

@@ -8,66 +8,62 @@ from hf_mwp.solver.models.mwp_solver import save_solver_code
 from tests.fresh_python import WITHOUT_HF_MWP, run_fresh
 
 
-# Loads with an Auto class, without `import hf_mwp`; says what came of it, and saves it again.
-LOAD = """
+# Loads a solver with Auto classes and a pipeline, without `import hf_mwp`, and saves it again.
+LOAD_AND_SOLVE = """
 import sys
-import transformers
+from transformers import AutoConfig, AutoModel, pipeline
 
-folder, target, *names = sys.argv[1:]
-for name in names:
+folder, target, text = sys.argv[1:]
+config = AutoConfig.from_pretrained(folder, trust_remote_code=True)
+model = AutoModel.from_pretrained(folder, trust_remote_code=True)
+print(type(config))
+print(type(model))
+model.save_pretrained(target)
+solver = pipeline("math-word-problem", model=folder, trust_remote_code=True, device="cpu")
+print(solver(text)[0]["numbers"])
+"""
+# Prints the errors without `hf_mwp`.
+FAIL = """
+from transformers import AutoConfig, AutoModel
+
+for auto_class in (AutoConfig, AutoModel):
     try:
-        loaded = getattr(transformers, name).from_pretrained(folder, trust_remote_code=True)
+        auto_class.from_pretrained(sys.argv[1], trust_remote_code=True)
     except ImportError as error:
-        print(f"{name}: {error}")
-    else:
-        print(f"{name}: {type(loaded).__module__}.{type(loaded).__name__}")
-        loaded.save_pretrained(target)
-"""
-SOLVE = """
-import sys
-from transformers import pipeline
-
-solver = pipeline("math-word-problem", model=sys.argv[1], trust_remote_code=True, device="cpu")
-print(solver(sys.argv[2])[0]["numbers"])
+        print(error)
 """
 
 
-def test_where_hf_mwp_is_installed_no_import_is_needed(solver_folder, tmp_path):
-    again, problem = tmp_path / "again", "小明有4个苹果，又买了2个，一共有几个？"
-    (shown, errors), (solved, _), (refused, _) = run_fresh(
+def test_installed_package_needs_no_import(solver_folder, tmp_path):
+    target = tmp_path / "target"
+    (lines, warnings), (errors, _) = run_fresh(
         tmp_path,
-        (LOAD, solver_folder, again, "AutoConfig", "AutoTokenizer", "AutoModel"),
-        (SOLVE, solver_folder, problem),
-        (WITHOUT_HF_MWP + LOAD, solver_folder, tmp_path / "never", "AutoConfig", "AutoModel"),
+        (LOAD_AND_SOLVE, solver_folder, target, "小明有4个苹果，又买了2个，一共有几个？"),
+        (WITHOUT_HF_MWP + FAIL, solver_folder),
     )
-    assert shown[0] == "AutoConfig: hf_mwp.solver.models.mwp_solver.configuration_mwp_solver.MwpSolverConfig"
-    assert shown[2] == "AutoModel: hf_mwp.solver.models.mwp_solver.modeling_mwp_solver.MwpSolver"
-    assert "using a model of type" not in errors
-    # The second folder is as the first: one file of code, and the same weights.
-    assert [path.name for path in again.glob("*.py")] == ["use_hf_mwp.py"]
-    loaded = AutoModel.from_pretrained(again)
-    for name, value in AutoModel.from_pretrained(solver_folder).state_dict().items():
-        assert torch.equal(loaded.state_dict()[name], value)
-    # The pipeline needs no import either.
-    assert solved == ["['4', '2']"]
-    # Where it is not installed, the error says so.
-    assert len(refused) == 2
-    assert all("`pip install hf-mwp`, then `import hf_mwp`" in line for line in refused)
+    package = "hf_mwp.solver.models.mwp_solver"
+    assert lines == [
+        f"<class '{package}.configuration_mwp_solver.MwpSolverConfig'>",
+        f"<class '{package}.modeling_mwp_solver.MwpSolver'>",
+        "['4', '2']",
+    ]
+    assert "using a model of type" not in warnings
+    assert [path.name for path in target.glob("*.py")] == ["use_hf_mwp.py"]
+    weights = AutoModel.from_pretrained(target).state_dict()
+    expected = AutoModel.from_pretrained(solver_folder).state_dict()
+    torch.testing.assert_close(weights, expected, rtol=0, atol=0)
+    assert len(errors) == 2
+    assert all("`pip install hf-mwp`, then `import hf_mwp`" in error for error in errors)
 
 
-def test_a_folder_of_a_solver_names_its_code(solver_folder, tmp_path):
-    first = (solver_folder / "config.json").read_text("utf-8")
-    assert json.loads(first)["auto_map"] == {
-        "AutoConfig": "use_hf_mwp.MwpSolverConfig",
-        "AutoModel": "use_hf_mwp.MwpSolver",
-    }
-    config = AutoConfig.from_pretrained(solver_folder)
-    # Where a model was loaded from does not change what it is.
-    assert not hasattr(config, "auto_map") and "auto_map" not in config.to_dict()
+def test_folder_of_a_solver_names_its_code(solver_folder, tmp_path):
+    auto_map = {"AutoConfig": "use_hf_mwp.MwpSolverConfig", "AutoModel": "use_hf_mwp.MwpSolver"}
+    # The code of a folder is not part of the config.
+    assert "auto_map" not in AutoConfig.from_pretrained(solver_folder).to_dict()
     MwpSolver.from_pretrained(solver_folder).save_pretrained(tmp_path)
-    again = (tmp_path / "config.json").read_text("utf-8")
-    assert json.loads(again)["auto_map"] == json.loads(first)["auto_map"]
+    written = (tmp_path / "config.json").read_text("utf-8")
+    assert json.loads(written)["auto_map"] == auto_map
     save_solver_code(tmp_path)
-    assert (tmp_path / "config.json").read_text("utf-8") == again
+    assert (tmp_path / "config.json").read_text("utf-8") == written
     MwpSolverConfig.register_for_auto_class()
     assert MwpSolverConfig._auto_class is None

@@ -13,80 +13,90 @@ from tests.tiny import tiny_processor, tiny_solver
 
 
 NAME = "me/solver"
+COMMITS = {"v1": "0" * 40, "main": "1" * 40}
 SIZES = {"v1": 40, "main": 50}
+TEXTS = {revision: TrainingTexts.from_texts(["有1个"], [revision]) for revision in COMMITS}
+
+
+def new_snapshot(cache, name, revision):
+    """The folder of a revision of a repository in a cache, without files."""
+    repository = cache / f"models--me--{name}"
+    (repository / "refs").mkdir(parents=True, exist_ok=True)
+    (repository / "refs" / revision).write_text(COMMITS[revision])
+    return repository / "snapshots" / COMMITS[revision]
 
 
 @pytest.fixture(scope="module")
 def cache(tmp_path_factory):
-    """A cache with two revisions of a solver, which differ in all that lies beside the weights."""
+    """A cache with two revisions of a solver, which differ in all files beside the weights."""
     cache = tmp_path_factory.mktemp("hub")
-    repository = cache / "models--me--solver"
-    (repository / "refs").mkdir(parents=True)
-    for number, (revision, size) in enumerate(SIZES.items()):
-        commit = f"{number}" * 40
-        (repository / "refs" / revision).write_text(commit)
-        folder = repository / "snapshots" / commit
+    for revision, size in SIZES.items():
+        folder = new_snapshot(cache, "solver", revision)
         processor = tiny_processor(max_length=size)
         solver = tiny_solver(processor)
-        solver.training_texts = TrainingTexts.from_texts(["有1个"], [revision])
+        solver.training_texts = TEXTS[revision]
         solver.save_pretrained(folder)
         processor.save_pretrained(folder)
         weights = {feature.name: 0.0 for feature in FEATURES}
         PlausibilityReranker("zh", weights, num_beams=size).save_pretrained(folder)
-    shutil.copytree(repository, cache / "models--me--other")
+    shutil.copytree(cache / "models--me--solver", cache / "models--me--other")
     return cache
 
 
 def load(cache, revision=None, **kwargs):
-    return pipeline(
-        "math-word-problem", model=NAME, revision=revision, device="cpu", model_kwargs={"cache_dir": cache}, **kwargs
-    )
+    options = {"device": "cpu", "model_kwargs": {"cache_dir": cache}, **kwargs}
+    return pipeline("math-word-problem", model=NAME, revision=revision, **options)
 
 
-@pytest.mark.parametrize("revision", ["v1", "main", "0" * 40, None])
-def test_all_is_of_the_revision_that_is_asked_for(cache, revision):
+def sizes_of(solver):
+    """The sizes that tell the revisions of the processor and of the re-ranker."""
+    return solver.processor.max_length, solver._forward_params["rerank"].num_beams
+
+
+@pytest.mark.parametrize(
+    ("revision", "source"), [("v1", "v1"), (COMMITS["v1"], "v1"), ("main", "main"), (None, "main")]
+)
+def test_all_files_are_of_the_requested_revision(cache, revision, source):
     solver = load(cache, revision, rerank=True)
-    size = SIZES["v1" if revision in ("v1", "0" * 40) else "main"]
-    assert solver.processor.max_length == size
-    assert solver._forward_params["rerank"].num_beams == size
-    assert training_texts_of(solver.model).sources == ("v1" if size == 40 else "main",)
+    assert sizes_of(solver) == (SIZES[source], SIZES[source])
+    assert training_texts_of(solver.model).sources == (source,)
 
 
-def test_a_model_that_was_loaded_before_remembers_it_too(cache):
+def test_loaded_model_remembers_its_revision(cache):
     model = MwpSolver.from_pretrained(NAME, revision="v1", cache_dir=cache)
     solver = pipeline("math-word-problem", model=model, device="cpu")
     assert solver.processor.max_length == SIZES["v1"]
 
 
-def test_what_an_encoder_was_trained_on_is_read_there_too(cache):
-    solver, processor = tiny_solver(tiny_processor()), tiny_processor()
-    repository, commit = cache / "models--me--encoder", "2" * 40
-    solver.encoder.save_pretrained(repository / "snapshots" / commit)
-    TrainingTexts.from_texts(["有1个"], ["v1"]).save(repository / "snapshots" / commit)
-    (repository / "refs").mkdir()
-    (repository / "refs" / "v1").write_text(commit)
-    made = MwpSolver.from_encoder_decoder_pretrained("me/encoder", processor, revision="v1", cache_dir=cache)
-    assert ancestry_of(made).sources == ("v1",)
+def test_training_texts_of_an_encoder_are_of_its_revision(cache):
+    processor = tiny_processor()
+    folder = new_snapshot(cache, "encoder", "v1")
+    tiny_solver(processor).encoder.save_pretrained(folder)
+    TEXTS["v1"].save(folder)
+    solver = MwpSolver.from_encoder_decoder_pretrained("me/encoder", processor, revision="v1", cache_dir=cache)
+    assert ancestry_of(solver).sources == ("v1",)
 
 
-def test_what_is_named_by_itself_is_not_looked_for_at_the_models_revision(cache):
-    solver = load(cache, "v1", processor="me/other", rerank="me/other")
-    assert solver.processor.max_length == SIZES["main"]
-    assert solver._forward_params["rerank"].num_beams == SIZES["main"]
-    # Its own repository by its name is the same as none.
-    assert load(cache, "v1", processor=NAME, rerank=NAME).processor.max_length == SIZES["v1"]
-    assert load(cache, "v1", rerank="zh")._forward_params["rerank"].num_beams == 20
+def test_other_repositories_are_not_read_at_the_revision_of_the_model(cache):
+    assert sizes_of(load(cache, "v1", processor="me/other", rerank="me/other")) == (SIZES["main"], SIZES["main"])
+    assert sizes_of(load(cache, "v1", processor=NAME, rerank=NAME)) == (SIZES["v1"], SIZES["v1"])
+    assert sizes_of(load(cache, "v1", rerank="zh")) == (SIZES["v1"], 20)
 
 
-def test_the_token_goes_along_and_stays_out_of_the_model(cache, monkeypatch):
+def test_token_is_passed_on_and_not_kept_in_the_model(cache, monkeypatch):
     tokens = []
-    for kind in (MwpProcessor, PlausibilityReranker):
 
-        def read(cls, name, *, wrapped=kind.from_pretrained.__func__, **kwargs):
+    def record_token(loaded_class):
+        from_pretrained = loaded_class.from_pretrained.__func__
+
+        def recording(cls, name, **kwargs):
             tokens.append((cls.__name__, str(name), kwargs.get("token")))
-            return wrapped(cls, name, **kwargs)
+            return from_pretrained(cls, name, **kwargs)
 
-        monkeypatch.setattr(kind, "from_pretrained", classmethod(read))
+        monkeypatch.setattr(loaded_class, "from_pretrained", classmethod(recording))
+
+    record_token(MwpProcessor)
+    record_token(PlausibilityReranker)
     solver = load(cache, token="secret", rerank=True)
     load(cache, token="secret", processor="me/other")
     assert tokens == [
@@ -94,6 +104,6 @@ def test_the_token_goes_along_and_stays_out_of_the_model(cache, monkeypatch):
         ("PlausibilityReranker", NAME, "secret"),
         ("MwpProcessor", "me/other", "secret"),
     ]
-    assert (
-        "secret" not in str([vars(module) for module in solver.model.modules()]) + solver.model.config.to_json_string()
-    )
+    assert "secret" not in solver.model.config.to_json_string()
+    for module in solver.model.modules():
+        assert "secret" not in str(vars(module))

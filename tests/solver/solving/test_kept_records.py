@@ -8,6 +8,7 @@ from hf_mwp.solver.solving.kept_records import kept_records, solve_to_file
 
 
 PROBLEMS = [MathWordProblem(f"{number}个苹果和2个梨") for number in range(5)]
+ROWS = [{"text": f"{number}个和2个"} for number in range(6)]
 
 
 @pytest.fixture(autouse=True)
@@ -15,72 +16,67 @@ def chunks_of_two(monkeypatch):
     monkeypatch.setattr(module, "AT_ONCE", 2)
 
 
-def test_what_is_kept_is_made_once_wherever_it_stands(tmp_path):
+class Solver:
+    """Records its chunks, and is interrupted in one of them."""
+
+    def __init__(self, interrupted=None):
+        self.chunks = []
+        self.interrupted = interrupted
+
+    def __call__(self, chunk):
+        self.chunks.append(list(chunk))
+        if len(self.chunks) == self.interrupted:
+            raise KeyboardInterrupt
+        return [[{"score": 1.0}] for _ in chunk]
+
+
+def first_numbers(problems):
+    return [None if problem.numbers[0] == "1" else [problem.numbers[0], 0.1] for problem in problems]
+
+
+def test_records_of_a_chunk_are_made_once_wherever_it_is(tmp_path):
     made = []
 
     def make(problems):
-        made.extend(problem.numbers[0] for problem in problems)
-        return [None if problem.numbers[0] == "1" else [problem.numbers[0], 0.1] for problem in problems]
+        made.append(problems)
+        return first_numbers(problems)
 
-    def kept(folder, problems, **facts):
-        return kept_records(folder, facts, problems, make)
+    def check(problems, num_made, **facts):
+        assert kept_records(tmp_path, facts, problems, make) == first_numbers(problems)
+        assert sum(map(len, made)) == num_made
 
-    expected = [["0", 0.1], None, ["2", 0.1], ["3", 0.1], ["4", 0.1]]
-    assert kept(tmp_path, PROBLEMS[:3]) == expected[:3] and made == ["0", "1", "2"]
-    assert kept(tmp_path, PROBLEMS) == expected and made == ["0", "1", "2", "2", "3", "4"], "the first chunk is kept"
-    assert kept(tmp_path, PROBLEMS[2:4] + PROBLEMS[:2]) == expected[2:4] + expected[:2] and len(made) == 6
-    assert kept(tmp_path, PROBLEMS[:2], num_beams=5) == expected[:2] and len(made) == 8
-
-
-def test_what_was_made_before_a_kill_is_there(tmp_path):
-    def make(problems):
-        if problems[0].numbers[0] == "2":
-            raise KeyboardInterrupt
-        return [problem.numbers[0] for problem in problems]
-
-    with pytest.raises(KeyboardInterrupt):
-        kept_records(tmp_path, {}, PROBLEMS, make)
-    assert kept_records(tmp_path, {}, PROBLEMS[:2], None) == ["0", "1"]
+    check(PROBLEMS[:3], 3)
+    check(PROBLEMS, 6)  # The first chunk is kept.
+    check(PROBLEMS[2:4] + PROBLEMS[:2], 6)
+    check(PROBLEMS[:2], 8, num_beams=5)
 
 
-def test_answers_in_the_folder_of_the_model_are_kept_too(tmp_path):
-    output, asked = tmp_path / "answers.jsonl", []
-    problems = [{"text": f"{number}个和2个"} for number in range(6)]
+def test_interrupted_run_solves_only_the_last_chunks_again(tmp_path):
+    # The answers are in the folder of the model.
     (tmp_path / "config.json").write_text("{}", "utf-8")
-
-    def solve(chunk):
-        asked.append(len(chunk))
-        if len(asked) == 3:
-            raise KeyboardInterrupt
-        return [[{"score": 1.0}] for _ in chunk]
-
+    solve = Solver(interrupted=3)
+    arguments = (ROWS, solve, tmp_path, {}, tmp_path / "answers.jsonl", None)
     with pytest.raises(KeyboardInterrupt):
-        solve_to_file(problems, solve, tmp_path, {}, output, None)
-    solve_to_file(problems, solve, tmp_path, {}, output, None)
-    assert asked == [2, 2, 2, 2], "only the last chunk is solved again"
+        solve_to_file(*arguments)
+    solve_to_file(*arguments)
+    assert solve.chunks == [ROWS[:2], ROWS[2:4], ROWS[4:], ROWS[4:]]
 
 
 def test_answers_of_another_reranker_in_the_same_folder_are_not_kept(tmp_path):
-    reranker, asked = tmp_path / "plausibility.json", []
-    options = "model", {"reranker": str(reranker)}, tmp_path / "answers.jsonl", None
-
-    def solve(chunk):
-        asked.append(reranker.read_text())
-        if len(asked) == 2:
-            raise KeyboardInterrupt
-        return [[{"score": 1.0}] for _ in chunk]
-
+    reranker = tmp_path / "plausibility.json"
+    solve = Solver(interrupted=2)
+    arguments = (ROWS[:4], solve, "model", {"reranker": str(reranker)}, tmp_path / "answers.jsonl", None)
     reranker.write_text("1")
-    problems = [{"text": f"{number}个和2个"} for number in range(4)]
     with pytest.raises(KeyboardInterrupt):
-        solve_to_file(problems, solve, *options)
+        solve_to_file(*arguments)
     reranker.write_text("22")
-    solve_to_file(problems, solve, *options)
-    assert asked == ["1", "1", "22", "22"]
+    solve_to_file(*arguments)
+    assert solve.chunks == [ROWS[:2], ROWS[2:4]] * 2
 
 
 def test_half_a_surrogate_pair_does_not_stop_the_others(tmp_path):
-    problems, output = [{"text": "4个\ud83d和2个"}, {"text": "4个😀"}], tmp_path / "answers.jsonl"
-    solve_to_file(problems, lambda chunk: [[{"score": 1.0}] for _ in chunk], "model", {}, output, None)
+    rows = [{"text": "4个\ud83d和2个"}, {"text": "4个😀"}]
+    output = tmp_path / "answers.jsonl"
+    solve_to_file(rows, Solver(), "model", {}, output, None)
     lines = output.read_text("utf-8").splitlines()
-    assert [json.loads(line) for line in lines] == [problem | {"score": 1.0} for problem in problems]
+    assert [json.loads(line) for line in lines] == [row | {"score": 1.0} for row in rows]

@@ -15,99 +15,106 @@ from tests.compress.trainers.processes import close, launch
 from tests.tiny import tiny_rows
 
 
-COUNT = 9
+NUM_PROBLEMS = 9
+OUTPUTS = {"solve": "answers.jsonl", "evaluate": "run/predictions.jsonl", "pseudo-label": "run/labelled.jsonl"}
 
 
 def run_command(run):
-    """Runs a command in chunks of five; with `kill`, the first process ends without any result or clean-up."""
+    """Run a command in chunks of five; with `kill`, the first process ends without any result or clean-up."""
     kept_records.AT_ONCE = 5
     if run.get("kill") and os.environ["RANK"] == "0":
         kept_records.write_json = lambda *args: os.kill(os.getpid(), signal.SIGKILL)
+    if "late" in run:
+        check_waiting(Path(run["late"]))
     assert main(run["argv"]) == 0
 
 
-def wait_and_look(run):
-    """The first process comes late, and leaves a file before it waits."""
-    path = Path(run["output_dir"]).with_name("left")
+def check_waiting(path):
+    """The first process is late, and writes a file before it waits."""
     wait_for_all()  # The first call takes long.
     if os.environ["RANK"] == "0":
-        time.sleep(3)
+        time.sleep(1)
         path.touch()
     wait_for_all()
     assert path.exists()
 
 
-def test_processes_wait_for_each_other(tmp_path):
-    ended = launch(wait_and_look, [{"output_dir": str(tmp_path / "x")}], 2)
-    assert ended.returncode == 0, ended.stderr
+@pytest.fixture(scope="module")
+def problem_file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("problems") / "test.jsonl"
+    lines = []
+    for row in tiny_rows(NUM_PROBLEMS, seed=3):
+        lines.append(json.dumps({name: row[name] for name in ("id", "text", "equation", "answer")}))
+    path.write_text("\n".join(lines) + "\n", "utf-8")
+    return str(path)
 
 
-@pytest.fixture
-def problems(tmp_path):
-    rows = tiny_rows(COUNT, seed=3)
-    lines = [json.dumps({name: row[name] for name in ("id", "text", "equation", "answer")}) for row in rows]
-    (tmp_path / "test.jsonl").write_text("\n".join(lines) + "\n", "utf-8")
-    return str(tmp_path / "test.jsonl")
+def argv(command, solver_folder, problem_file, folder):
+    """The arguments of a command that writes to a folder, which is made."""
+    folder.mkdir(parents=True, exist_ok=True)
+    run_folder = str(folder / "run")
+    options = {
+        "solve": ["--file", problem_file, "--output", str(folder / OUTPUTS["solve"]), "--runtime", "torch"],
+        "evaluate": ["--dataset", problem_file, "--output_dir", run_folder],
+        "pseudo-label": ["--problems", problem_file, "--output_dir", run_folder, "--num_beams", "3"],
+    }
+    return [command, "--model", str(solver_folder), *options[command]]
 
 
-def argv(command, solver_folder, problems, folder):
-    model = ["--model", str(solver_folder)]
+def read_rows(path):
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+
+
+@pytest.mark.parametrize("command", OUTPUTS)
+def test_two_processes_give_the_results_of_one(command, solver_folder, problem_file, tmp_path):
+    assert main(argv(command, solver_folder, problem_file, tmp_path)) == 0
+    folder = tmp_path / "two"
+    run = {"output_dir": str(folder / "x"), "argv": argv(command, solver_folder, problem_file, folder)}
     if command == "solve":
-        return ["solve", *model, "--file", problems, "--output", str(folder / "found.jsonl"), "--runtime", "torch"]
-    if command == "evaluate":
-        return ["evaluate", *model, "--dataset", problems, "--output_dir", str(folder / "run")]
-    return ["pseudo-label", *model, "--problems", problems, "--output_dir", str(folder / "run"), "--num_beams", "3"]
-
-
-def result(command, folder):
-    names = {"pseudo-label": "run/labelled.jsonl", "evaluate": "run/predictions.jsonl", "solve": "found.jsonl"}
-    return [json.loads(line) for line in (folder / names[command]).read_text("utf-8").splitlines()]
-
-
-@pytest.mark.parametrize("command", ["solve", "evaluate", "pseudo-label"])
-def test_two_processes_give_what_one_does(command, solver_folder, problems, tmp_path, capsys):
-    folders = [tmp_path / name for name in ("one", "two")]
-    for folder in folders:
-        folder.mkdir()
-    assert main(argv(command, solver_folder, problems, folders[0])) == 0
-    run = {"output_dir": str(folders[1] / "x"), "argv": argv(command, solver_folder, problems, folders[1])}
-    ended = launch(run_command, [run], 2)
-    assert ended.returncode == 0, ended.stderr
-    expected = result(command, folders[0])
-    assert command == "pseudo-label" or [row["id"] for row in expected] == [f"tiny-{index}" for index in range(COUNT)]
-    close(result(command, folders[1]), expected)
-    assert not list(folders[1].glob("*unfinished")) and not list(folders[1].glob("run/unfinished"))
+        run["late"] = str(folder / "late")
+    finished = launch(run_command, [run], 2)
+    assert finished.returncode == 0, finished.stderr
+    expected = read_rows(tmp_path / OUTPUTS[command])
+    if command != "pseudo-label":
+        assert [row["id"] for row in expected] == [f"tiny-{index}" for index in range(NUM_PROBLEMS)]
+    close(read_rows(folder / OUTPUTS[command]), expected)
+    assert not list(folder.rglob("*unfinished"))
     if command != "solve":
-        metrics = [json.loads((folder / "run" / "metrics.json").read_text("utf-8")) for folder in folders]
-        key = "fates" if command == "pseudo-label" else "test"
-        for figures in metrics:
-            figures[key].pop("calibration", None)
-        assert metrics[0][key] == metrics[1][key]
+        results = []
+        for run_folder in (tmp_path / "run", folder / "run"):
+            metrics = json.loads((run_folder / "metrics.json").read_text("utf-8"))
+            results.append(metrics["fates" if command == "pseudo-label" else "test"])
+            results[-1].pop("calibration", None)
+        assert results[0] == results[1]
 
 
 @pytest.mark.slow
-def test_a_killed_run_resumes_with_another_number_of_processes(solver_folder, problems, tmp_path, monkeypatch, capsys):
-    arguments = argv("solve", solver_folder, problems, tmp_path)
-    assert launch(run_command, [{"output_dir": str(tmp_path / "x"), "argv": arguments, "kill": True}], 2).returncode
-    assert not (tmp_path / "found.jsonl").exists()
-    solved, write = [], kept_records.write_json
+def test_killed_run_is_resumed_by_another_number_of_processes(solver_folder, problem_file, tmp_path, monkeypatch):
+    arguments = argv("solve", solver_folder, problem_file, tmp_path)
+    killed = launch(run_command, [{"output_dir": str(tmp_path / "x"), "argv": arguments, "kill": True}], 2)
+    assert killed.returncode
+    assert not (tmp_path / OUTPUTS["solve"]).exists()
+    chunk_sizes = []
+    write_json = kept_records.write_json
 
-    def noted(path, content):
-        solved.append(len(content["records"]))
-        write(path, content)
+    def recording_write_json(path, content):
+        chunk_sizes.append(len(content["records"]))
+        write_json(path, content)
 
     monkeypatch.setattr(kept_records, "AT_ONCE", 5)
-    monkeypatch.setattr(kept_records, "write_json", noted)
+    monkeypatch.setattr(kept_records, "write_json", recording_write_json)
     assert main(arguments) == 0
     # The second process had solved the last four of the nine problems.
-    assert solved == [5]
-    assert len(result("solve", tmp_path)) == COUNT
+    assert chunk_sizes == [5]
+    assert len(read_rows(tmp_path / OUTPUTS["solve"])) == NUM_PROBLEMS
 
 
-def test_a_file_is_not_written_over(solver_folder, problems, tmp_path, capsys):
-    (tmp_path / "found.jsonl").write_text("mine")
-    assert main(argv("solve", solver_folder, problems, tmp_path)) == 1
-    assert "exists" in capsys.readouterr().err and (tmp_path / "found.jsonl").read_text() == "mine"
+def test_existing_file_is_not_overwritten(solver_folder, problem_file, tmp_path, capsys):
+    path = tmp_path / OUTPUTS["solve"]
+    path.write_text("mine")
+    assert main(argv("solve", solver_folder, problem_file, tmp_path)) == 1
+    assert "exists" in capsys.readouterr().err
+    assert path.read_text() == "mine"
 
 
 def test_several_processes_need_a_file(monkeypatch, capsys):

@@ -1,8 +1,13 @@
-"""Trainers of tiny models, as in the tests of `compress`."""
+"""Trainers of tiny models."""
 
-from tests.compress.trainers.conftest import (  # noqa: F401 (fixtures for all tests of this folder)
-    distillation_config,
-    others,
-    processor,
-    solvers,
-)
+import pytest
+
+from tests.tiny import tiny_processor
+
+
+QUIET = {"use_cpu": True, "report_to": "none", "disable_tqdm": True}
+
+
+@pytest.fixture(scope="session")
+def processor():
+    return tiny_processor()

@@ -1,17 +1,17 @@
-"""The batched decoder against the naive one, and what each must keep to."""
+"""The batched decoder against the naive one, limits of the search, and its configuration."""
 
 from types import SimpleNamespace
 
 import pytest
 import torch
 from huggingface_hub.errors import StrictDataclassError
-from transformers import AutoModel, BertConfig
+from transformers import BertConfig
 
 from hf_mwp.runtime.expressions import Expression
 from hf_mwp.solver.models.athena import AthenaCollator, AthenaConfig, AthenaModel, PlanBatch
 from hf_mwp.solver.models.athena.gold_plan import PlanMaker
 from hf_mwp.solver.models.athena.thought_search import ThoughtSearch
-from tests.solver.models.athena.naive_athena import NaiveAthena, gold, infix, read
+from tests.solver.models.athena.naive_athena import NaiveAthena, gold, naive_form, read
 from tests.test_meta_device import META, OnMeta
 from tests.tiny import tiny_processor
 
@@ -44,286 +44,272 @@ def new_decoder(seed=0, **fields):
     return decoder
 
 
-def batch_of(decoder, equations, numbers=NUMBERS):
+def random_states(count):
+    return torch.randn(count, 9, 16, dtype=torch.double)
+
+
+def encode(decoder, equation):
+    return PlanMaker(decoder.config).vocabulary.encode(Expression.from_infix(equation))
+
+
+def make_plans(decoder, equations, numbers=NUMBERS):
     maker = PlanMaker(decoder.config)
-    ids = [maker.vocabulary.encode(Expression.from_infix(equation)) for equation in equations]
-    plans = [maker.make(each, row.tolist(), range(len(row))) for each, row in zip(ids, numbers, strict=False)]
+    plans = []
+    for equation, row in zip(equations, numbers, strict=False):
+        plans.append(maker.make(encode(decoder, equation), row.tolist(), range(len(row))))
     return PlanBatch(plans, numbers.shape[1])
 
 
-def naive_initial(decoder, numbers):
+def train(decoder, equations):
+    """The output for the first equations."""
+    count = len(equations)
+    inputs = {"question_positions": QUESTIONS[:count], "plans": make_plans(decoder, equations, NUMBERS[:count])}
+    return decoder(random_states(count), None, NUMBERS[:count], **inputs)
+
+
+def run_search(decoder, states, numbers=NUMBERS[:2], num_beams=1, max_length=45, groups=None, questions=None):
+    """The search, which has the state of each problem, and its result with an expression for each beam."""
+    projected = decoder.input_projection(states)
+    goals = decoder.goals(projected, None, questions)
+    search = ThoughtSearch(decoder, projected, numbers, groups, goals, num_beams)
+    return search, search.run(max_length, num_beams)
+
+
+def naive_problem(decoder, state, numbers, questions):
+    """The naive decoder of one problem, and its initial thoughts."""
     values = {literal: Expression(literal).evaluate() for literal in decoder.config.initial_constants}
-    slots = [slot for slot, position in enumerate(numbers) if position >= 0]
-    return values, [*(("NUM", slot) for slot in slots), *(("CON", value) for value in values.values())]
+    positions = numbers[numbers >= 0].tolist()
+    initial = [("NUM", slot) for slot in range(len(positions))]
+    initial += [("CON", value) for value in values.values()]
+    return NaiveAthena(decoder, state, positions, questions[questions >= 0].tolist()), initial, values
+
+
+def assert_close(actual, expected):
+    torch.testing.assert_close(actual, expected, rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("fields", VARIANTS, ids=str)
-def test_training_is_that_of_the_naive_twin(fields):
+def test_outputs_and_gradients_equal_those_of_the_naive_decoder(fields):
     decoder = new_decoder(**fields)
-    states = torch.randn(len(EQUATIONS), 9, 16, dtype=torch.double, requires_grad=True)
-    mask = torch.ones(states.shape[:2])
-    plans = batch_of(decoder, EQUATIONS)
-    output = decoder(states, mask, NUMBERS, question_positions=QUESTIONS, plans=plans)
-    parameters = dict(decoder.named_parameters())
-    gradients = torch.autograd.grad(output.loss, [states, *parameters.values()], allow_unused=True)
+    states = random_states(len(EQUATIONS)).requires_grad_()
+    plans = make_plans(decoder, EQUATIONS)
+    output = decoder(states, torch.ones(states.shape[:2]), NUMBERS, question_positions=QUESTIONS, plans=plans)
 
-    total, judged = 0, 0
+    total = 0
+    num_judged = 0
     for row, equation in enumerate(EQUATIONS):
-        values, initial = naive_initial(decoder, NUMBERS[row].tolist())
+        naive, initial, values = naive_problem(decoder, states[row], NUMBERS[row], QUESTIONS[row])
         node = read(Expression.from_infix(equation), values)
         pool, rounds = gold(initial, node, decoder.config.gold == "subsets")
-        valid = [[position for position in each[row].tolist() if position >= 0] for each in (NUMBERS, QUESTIONS)]
-        naive = NaiveAthena(decoder, states[row], *valid)
         loss, count = naive.loss(rounds, pool.index(node.thought))
-        total, judged = total + loss, judged + count
+        total = total + loss
+        num_judged += count
+        # The candidates of the problem in the order of expansion.
         order = (plans.problems == row).nonzero().squeeze(1)
         order = order[plans.judged[order].argsort()]
-        assert len(order) == len(naive.kept)
-        for ours, theirs in [
-            (output.logits[row, : len(order)], naive.logits),
-            (output.answer_logits[row, : len(pool)], [naive.answers()]),
-            (output.embeddings[order], naive.embeddings),
-            (output.contexts[order], naive.contexts),
-        ]:
-            torch.testing.assert_close(ours, torch.cat(theirs), rtol=0, atol=1e-9)
+        assert_close(output.logits[row, : len(order)], torch.cat(naive.logits))
+        assert_close(output.answer_logits[row, : len(pool)], naive.answers())
+        assert_close(output.embeddings[order], torch.cat(naive.embeddings))
+        assert_close(output.contexts[order], torch.cat(naive.contexts))
         assert (output.logits[row, len(order) :] < -1e30).all()
-    total = total / (judged if decoder.config.loss_normalization == "thoughts" else len(EQUATIONS))
-    torch.testing.assert_close(output.loss, total, rtol=0, atol=1e-9)
-    expected = torch.autograd.grad(total, [states, *parameters.values()], allow_unused=True)
-    for name, ours, theirs in zip(["states", *parameters], gradients, expected, strict=True):
-        theirs = torch.zeros_like(ours) if theirs is None else theirs
-        torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-9, msg=name)
+    total = total / (num_judged if decoder.config.loss_normalization == "thoughts" else len(EQUATIONS))
+    assert_close(output.loss, total)
+    inputs = [states, *decoder.parameters()]
+    options = {"allow_unused": True, "materialize_grads": True}
+    assert_close(torch.autograd.grad(output.loss, inputs, **options), torch.autograd.grad(total, inputs, **options))
 
 
 @pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize("fields", [fields for fields in VARIANTS if "gold" not in fields], ids=str)
-def test_search_is_that_of_the_naive_twin(fields, seed):
+@torch.no_grad()
+def test_search_equals_that_of_the_naive_decoder(fields, seed):
     limits = {"threshold": 0.55, "strength": 0.7, "max_depth": 4, "max_thoughts": 0, "max_candidates": 0}
     decoder = new_decoder(seed, **limits | {"constants": ["3.14"]} | fields).eval()
-    # Keeps pools small enough for the twin: 1 to 70 thoughts after 1 to 4 rounds.
+    # Keeps pools small enough for the naive decoder: 1 to 70 thoughts after 1 to 4 rounds.
     torch.nn.init.constant_(decoder.reason.score.bias, -0.2)
-    numbers, questions = torch.tensor([[3], [1]]), QUESTIONS[:2]
-    states = torch.randn(2, 9, 16, dtype=torch.double)
-    with torch.no_grad():
-        projected = decoder.input_projection(states)
-        search = ThoughtSearch(decoder, projected, numbers, None, decoder.goals(projected, None, questions), 1)
-        found = search.run(max_length=1000, num_return_sequences=1)
+    numbers = torch.tensor([[3], [1]])
+    states = random_states(2)
+    search, result = run_search(decoder, states, numbers, max_length=1000, questions=QUESTIONS[:2])
     for row, state in enumerate(search.problems):
-        _, initial = naive_initial(decoder, numbers[row].tolist())
-        valid = [[position for position in each[row].tolist() if position >= 0] for each in (numbers, questions)]
-        naive = NaiveAthena(decoder, states[row], *valid)
-        with torch.no_grad():
-            pool, rounds = naive.search(initial, 4, 0.55, 0.7)
-        thoughts = [
-            search.maker.vocabulary.decode(search.table.prefix(each, search.maker.vocabulary))
-            for each in state.expansion.pool
-        ]
-        assert [each.canonical() for each in thoughts] == [infix(each).canonical() for each in pool]
+        naive, initial, values = naive_problem(decoder, states[row], numbers[row], QUESTIONS[row])
+        expected, rounds = naive.search(initial, 4, 0.55, 0.7)
+        pool = state.expansion.pool
+        assert [naive_form(search.table, thought, [*values.values()]) for thought in pool] == expected
         assert state.expansion.round == len(rounds)
-        answering = torch.tensor(state.answering, dtype=torch.double)
-        torch.testing.assert_close(answering, naive.answers(), rtol=0, atol=1e-9)
-        best = thoughts[max(range(len(pool)), key=lambda place: (naive.answers()[place], -place))]
-        assert search.maker.vocabulary.decode(found.sequences[row, 0].tolist()) == best
-    assert found.finished.all() and not found.capped.any()
+        answers = naive.answers()
+        assert_close(torch.tensor(state.answering, dtype=torch.double), answers)
+        best = search.table.prefix(pool[answers.argmax()], search.maker.vocabulary)
+        assert symbols_of(result.sequences[row, 0]) == best
+    assert result.finished.all()
+    assert not result.capped.any()
 
 
 @pytest.mark.parametrize("fields", VARIANTS, ids=str)
-@pytest.mark.parametrize("equations", [["N0", "N1"], None])
-def test_every_parameter_has_a_gradient_whatever_the_targets(fields, equations):
+@pytest.mark.parametrize("has_targets", [True, False])
+def test_all_parameters_get_a_gradient_whatever_the_targets(fields, has_targets):
     decoder = new_decoder(**fields)
-    plans = batch_of(decoder, equations, NUMBERS[:2]) if equations else PlanBatch([None, None], 3)
-    states = torch.randn(2, 9, 16, dtype=torch.double)
-    loss = decoder(states, None, NUMBERS[:2], question_positions=QUESTIONS[:2], plans=plans).loss
+    plans = make_plans(decoder, ["N0", "N1"], NUMBERS[:2]) if has_targets else PlanBatch([None, None], 3)
+    loss = decoder(random_states(2), None, NUMBERS[:2], question_positions=QUESTIONS[:2], plans=plans).loss
     loss.backward()
     assert all(parameter.grad is not None for parameter in decoder.parameters())
-    assert (loss > 0) == bool(equations)
+    assert (loss > 0) == has_targets
 
 
-def test_the_query_of_a_single_goal_has_no_gradient():
-    decoder = new_decoder()
-    states = torch.randn(2, 9, 16, dtype=torch.double)
-    plans = batch_of(decoder, EQUATIONS[:2], NUMBERS[:2])
-    decoder(states, None, NUMBERS[:2], question_positions=QUESTIONS[:2], plans=plans).loss.backward()
-    judge = decoder.answer
-    for parameter in (*judge.query.parameters(), *judge.norm.parameters()):
-        assert (parameter.grad == 0).all()
-    key, value = judge.key_value.weight.grad.chunk(2)
-    assert (key == 0).all() and (value != 0).any()
-
-
-def test_a_problem_without_a_plan_changes_nothing_for_the_others():
+def test_problem_without_a_plan_changes_nothing_for_the_others():
     decoder = new_decoder(loss_normalization="thoughts")
-    states = torch.randn(3, 9, 16, dtype=torch.double)
+    states = random_states(3)
     maker = PlanMaker(decoder.config)
-    plans = [maker.make(maker.vocabulary.encode(Expression.from_infix(each)), [1, 2, 3]) for each in EQUATIONS[:2]]
-    both = decoder(states[:2], None, NUMBERS[:2], plans=PlanBatch(plans, 3))
-    with_skipped = PlanBatch([plans[0], None, plans[1]], 3)
-    output = decoder(states[[0, 2, 1]], None, NUMBERS[[0, 3, 1]], plans=with_skipped)
-    torch.testing.assert_close(output.loss, both.loss)
-    torch.testing.assert_close(output.logits[[0, 2]], both.logits)
-    assert with_skipped.skipped == 1 and (output.answer_logits[1] < -1e30).all()
+    first = maker.make(encode(decoder, EQUATIONS[0]), [1, 2, 3])
+    second = maker.make(encode(decoder, EQUATIONS[1]), [1, 2, 3])
+    expected = decoder(states[:2], None, NUMBERS[:2], plans=PlanBatch([first, second], 3))
+    plans = PlanBatch([first, None, second], 3)
+    output = decoder(states[[0, 2, 1]], None, NUMBERS[[0, 3, 1]], plans=plans)
+    torch.testing.assert_close(output.loss, expected.loss)
+    torch.testing.assert_close(output.logits[[0, 2]], expected.logits)
+    assert plans.skipped == 1
+    assert (output.answer_logits[1] < -1e30).all()
 
 
-def test_problems_without_numbers():
+def test_problems_may_have_no_numbers():
     decoder = new_decoder().eval()
-    none = torch.zeros(2, 0, dtype=torch.long)
-    states = torch.randn(2, 9, 16, dtype=torch.double)
-    output = decoder(states, None, none, plans=batch_of(decoder, ["3.14*2", "1+3.14"], none))
-    assert output.loss.isfinite()
-    assert decoder.generate(states, None, none).finished.all()
-    empty = new_decoder(constants=[]).eval().generate(states)
-    assert not empty.finished.any() and (empty.sequences == -100).all() and (empty.scores == -torch.inf).all()
+    numbers = torch.zeros(2, 0, dtype=torch.long)
+    states = random_states(2)
+    plans = make_plans(decoder, ["3.14*2", "1+3.14"], numbers)
+    assert decoder(states, None, numbers, plans=plans).loss.isfinite()
+    assert decoder.generate(states, None, numbers).finished.all()
+    result = new_decoder(constants=[]).eval().generate(states)
+    assert not result.finished.any()
+    assert (result.sequences == -100).all()
+    assert (result.scores == -torch.inf).all()
 
 
 def test_plans_of_another_batch_are_refused():
     decoder = new_decoder()
-    for plans in (None, batch_of(decoder, EQUATIONS[:1], NUMBERS[:1])):
+    for plans in (None, make_plans(decoder, EQUATIONS[:1], NUMBERS[:1])):
         with pytest.raises(ValueError, match="make_collator"):
-            decoder(torch.randn(2, 9, 16, dtype=torch.double), None, NUMBERS[:2], plans=plans)
+            decoder(random_states(2), None, NUMBERS[:2], plans=plans)
 
 
-def test_caps_end_the_expansion_of_untrained_weights_and_are_told():
+def test_limits_end_the_expansion_and_are_reported():
     decoder = new_decoder(threshold=0.0, strength=1.0, max_thoughts=20, max_candidates=50).eval()
-    numbers, states = NUMBERS[:2], torch.randn(2, 9, 16, dtype=torch.double)
-    found = decoder.generate(states, None, numbers)
-    assert found.capped.all() and found.finished.all()
-    search = ThoughtSearch(decoder, states, numbers, None, decoder.goals(states, None, None), 1)
-    search.run(45, 1)
+    states = random_states(2)
+    search, result = run_search(decoder, states)
+    assert result.capped.all()
+    assert result.finished.all()
     for state in search.problems:
-        # In the round that filled the pool, the candidates with the largest probabilities joined.
-        assert len(state.expansion.pool) == 20 == len(state.answering)
-    decoder.config.max_thoughts, decoder.config.max_depth = 0, 2
-    assert not decoder.generate(states, None, numbers).capped.any()
+        # The most probable candidates joined in the round that filled the pool.
+        assert len(state.expansion.pool) == len(state.answering) == 20
+    decoder.config.max_thoughts = 0
+    decoder.config.max_depth = 2
+    assert not decoder.generate(states, None, NUMBERS[:2]).capped.any()
 
 
 @pytest.mark.parametrize("threshold", [0.0, 1.0])
-def test_the_cap_of_thoughts_holds_for_the_initial_ones_too(threshold):
+def test_limit_of_thoughts_holds_for_initial_thoughts(threshold):
     decoder = new_decoder(threshold=threshold, strength=1.0, max_thoughts=2).eval()
-    numbers, states = NUMBERS[:2], torch.randn(2, 9, 16, dtype=torch.double)
-    search = ThoughtSearch(decoder, states, numbers, None, decoder.goals(states, None, None), 1)
-    found = search.run(45, 1)
-    assert found.capped.all() and found.finished.all()
+    search, result = run_search(decoder, random_states(2))
+    assert result.capped.all()
+    assert result.finished.all()
     assert [len(state.expansion.pool) for state in search.problems] == [2, 2]
 
 
-def test_beams_are_the_pool_by_path_score():
+def symbols_of(ids):
+    return ids[ids >= 0].tolist()
+
+
+def test_beams_are_the_thoughts_with_the_best_path_scores():
     decoder = new_decoder(max_depth=3, beam_threshold=0.45, strength=0.0).eval()
-    numbers, states = NUMBERS[:2], torch.randn(2, 9, 16, dtype=torch.double)
+    states = random_states(2)
     # With one beam the first round is strong enough already.
-    assert decoder.generate(states, None, numbers).sequences.shape[-1] == 1
-    search = ThoughtSearch(decoder, states, numbers, None, decoder.goals(states, None, None), 4)
-    found = search.run(45, 4)
-    again = decoder.generate(states, None, numbers, num_beams=4, num_return_sequences=4)
-    assert torch.equal(found.sequences, again.sequences) and torch.equal(found.scores, again.scores)
-    vocabulary = PlanMaker(decoder.config).vocabulary
+    assert decoder.generate(states, None, NUMBERS[:2]).sequences.shape[-1] == 1
+    search, result = run_search(decoder, states, num_beams=4)
+    generated = decoder.generate(states, None, NUMBERS[:2], num_beams=4, num_return_sequences=4)
+    assert torch.equal(result.sequences, generated.sequences)
+    assert torch.equal(result.scores, generated.scores)
+    vocabulary = search.maker.vocabulary
     for row, state in enumerate(search.problems):
         pool = state.expansion.pool
         assert len(pool) > 6
-        scores = [state.path_score(place) for place in range(len(pool))]
-        for place in range(len(pool)):
-            # The nodes of a thought are those of its operands and itself, each once.
-            own = sum(state.reasoning[node] for node in state.nodes[place])
-            answering = torch.tensor(state.answering[place], dtype=torch.double)
-            assert scores[place] == pytest.approx(own + torch.nn.functional.logsigmoid(answering).item())
-        shares = torch.tensor(scores).double().log_softmax(0)
-        best = sorted(range(len(pool)), key=lambda place: -scores[place])[:4]
-        torch.testing.assert_close(found.scores[row].double(), shares[best].double(), rtol=0, atol=1e-5)
-        for place, ids in zip(best, found.sequences[row].tolist(), strict=True):
-            assert [symbol for symbol in ids if symbol >= 0] == search.table.prefix(pool[place], vocabulary)
+        # The nodes of a thought are those of its operands and itself, each once.
+        scores = torch.tensor(state.answering, dtype=torch.double).sigmoid().log()
+        scores += torch.tensor([sum(state.reasoning[node] for node in nodes) for nodes in state.nodes])
+        best = scores.log_softmax(0).topk(4)
+        torch.testing.assert_close(result.scores[row].double(), best.values, rtol=0, atol=1e-5)
+        for place, ids in zip(best.indices, result.sequences[row], strict=True):
+            assert symbols_of(ids) == search.table.prefix(pool[place], vocabulary)
     decoder.config.ranking = "answer"
-    ranked = ThoughtSearch(decoder, states, numbers, None, decoder.goals(states, None, None), 4)
-    ranked.run(45, 1)
-    for state, ids in zip(
-        ranked.problems, decoder.generate(states, None, numbers, num_beams=4).sequences, strict=True
-    ):
-        best = max(range(len(state.answering)), key=state.answering.__getitem__)
-        assert [symbol for symbol in ids[0].tolist() if symbol >= 0] == ranked.table.prefix(
-            state.expansion.pool[best], vocabulary
-        )
+    result = decoder.generate(states, None, NUMBERS[:2], num_beams=4)
+    for state, ids in zip(search.problems, result.sequences[:, 0], strict=True):
+        best = state.expansion.pool[state.answering.index(max(state.answering))]
+        assert symbols_of(ids) == search.table.prefix(best, vocabulary)
 
 
-def test_answers_longer_than_asked_are_passed_over():
+@pytest.mark.parametrize("max_length", [1, 3])
+def test_longer_answers_are_left_out(max_length):
     decoder = new_decoder(max_depth=4, strength=1.0, threshold=0.4).eval()
-    states = torch.randn(2, 9, 16, dtype=torch.double)
-    for length in (1, 3):
-        found = decoder.generate(states, None, NUMBERS[:2], num_beams=8, max_length=length, num_return_sequences=8)
-        assert ((found.sequences >= 0).sum(-1) <= length).all()
+    _, result = run_search(decoder, random_states(2), num_beams=8, max_length=max_length)
+    assert ((result.sequences >= 0).sum(-1) <= max_length).all()
+
+
+def test_more_sequences_than_beams_are_refused():
     with pytest.raises(ValueError, match="num_return_sequences"):
-        decoder.generate(states, num_return_sequences=2)
+        new_decoder().eval().generate(random_states(2), num_return_sequences=2)
 
 
-def test_equal_numbers_are_one_thought_of_the_search():
-    decoder = new_decoder(max_depth=1).eval()
-    states, numbers = torch.randn(1, 9, 16, dtype=torch.double), torch.tensor([[2, 4, 7, -1]])
-    goals = decoder.goals(states, None, None)
-    for fields, slots in [({}, [0, 1]), ({"merge_numbers": False}, [0, 1, 2])]:
-        decoder.config.merge_numbers = fields.get("merge_numbers", True)
-        search = ThoughtSearch(decoder, states, numbers, torch.tensor([[0, 1, 0, -1]]), goals, 1)
-        assert search.problems[0].sources[: len(slots)] == slots
-        assert len(search.problems[0].sources) == len(slots) + len(CONSTANTS)
+@pytest.mark.parametrize(("merge_numbers", "slots"), [(True, [0, 1]), (False, [0, 1, 2])])
+def test_equal_numbers_are_one_thought_if_they_are_merged(merge_numbers, slots):
+    decoder = new_decoder(max_depth=1, merge_numbers=merge_numbers).eval()
+    groups = torch.tensor([[0, 1, 0, -1]])
+    search, _ = run_search(decoder, random_states(1), torch.tensor([[2, 4, 7, -1]]), groups=groups)
+    assert search.problems[0].sources[: len(slots)] == slots
+    assert len(search.problems[0].sources) == len(slots) + len(CONSTANTS)
 
 
-def test_the_depth_limit_is_that_of_the_training_targets():
-    decoder = new_decoder(strength=1.0, threshold=0.0, max_thoughts=200)
-    states = torch.randn(2, 9, 16, dtype=torch.double)
-    plans = batch_of(decoder, ["N0+N1", "N1"], NUMBERS[:2])
-    decoder.eval()(states, None, NUMBERS[:2], plans=plans)
+def test_search_is_as_deep_as_the_deepest_training_target():
+    decoder = new_decoder(strength=1.0, threshold=0.0, max_thoughts=200).eval()
+    train(decoder, ["N0+N1", "N1"])
     assert decoder.deepest_target == 0
-    decoder.train()(states, None, NUMBERS[:2], plans=plans)
-    assert decoder.deepest_target == plans.rounds == 3
-    search = ThoughtSearch(decoder.eval(), states, NUMBERS[:2], None, decoder.goals(states, None, None), 1)
-    search.run(45, 1)
+    train(decoder.train(), ["N0+N1", "N1"])
+    assert decoder.deepest_target == 3
+    search, _ = run_search(decoder.eval(), random_states(2))
     assert [state.expansion.round for state in search.problems] == [3, 3]
 
 
-def test_the_deepest_target_of_all_processes_counts(monkeypatch):
-    decoder, states = new_decoder(), torch.randn(2, 9, 16, dtype=torch.double)
-    plans = batch_of(decoder, ["N0+N1", "N1"], NUMBERS[:2])
-
-    def of_another_process(value, operation):
+def test_deepest_target_of_all_processes_counts(monkeypatch):
+    def all_reduce(value, operation):
         assert operation == torch.distributed.ReduceOp.MAX
         value.clamp_(min=5)
 
     monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
-    monkeypatch.setattr(torch.distributed, "all_reduce", of_another_process)
-    decoder.eval()(states, None, NUMBERS[:2], plans=plans)
+    monkeypatch.setattr(torch.distributed, "all_reduce", all_reduce)
+    decoder = new_decoder().eval()
+    train(decoder, ["N0+N1", "N1"])
     assert decoder.deepest_target == 0
-    decoder.train()(states, None, NUMBERS[:2], plans=plans)
+    train(decoder.train(), ["N0+N1", "N1"])
     assert decoder.deepest_target == 5
 
 
-def test_saved_and_loaded_it_is_the_same(tmp_path):
-    decoder = new_decoder().float().eval()
-    decoder.deepest_target.fill_(3)
-    decoder.save_pretrained(tmp_path)
-    loaded = AutoModel.from_pretrained(tmp_path)
-    assert type(loaded) is AthenaModel and loaded.config.initial_constants == CONSTANTS
-    states = torch.randn(2, 9, 16)
-    assert torch.equal(
-        loaded.generate(states, None, NUMBERS[:2]).sequences, decoder.generate(states, None, NUMBERS[:2]).sequences
-    )
-
-
-def test_further_constants_are_initial_thoughts():
+def test_added_constants_are_initial_thoughts():
     decoder = new_decoder()
-    known = list(decoder.config.constants)
-    assert known == [*CONSTANTS, "0", "0.5"]
-    old = decoder.constants.weight.detach().clone()
-    decoder.set_constants([*known, "7"])
+    constants = [*CONSTANTS, "0", "0.5"]
+    assert decoder.config.constants == constants
+    before = decoder.constants.weight.detach().clone()
+    decoder.set_constants([*constants, "7"])
     assert decoder.config.initial_constants == [*CONSTANTS, "7"]
-    assert torch.equal(decoder.constants.weight[:3], old) and len(decoder.constants.weight) == 4
-    states = torch.randn(1, 9, 16, dtype=torch.double)
-    assert decoder(states, None, NUMBERS[:1], plans=batch_of(decoder, ["N0+7"], NUMBERS[:1])).loss.isfinite()
+    assert torch.equal(decoder.constants.weight[:3], before)
+    assert len(decoder.constants.weight) == 4
+    assert train(decoder, ["N0+7"]).loss.isfinite()
     with pytest.raises(ValueError, match="begin with"):
         decoder.set_constants(["7"])
     # 0 becomes an initial thought too, 0.5 stays a constant that is only written.
-    decoder.set_constants([*known, "7", "8"], used=["0", "1"])
-    assert decoder.config.initial_constants == [*CONSTANTS, "7", "0", "8"] and len(decoder.constants.weight) == 6
-    assert decoder(states, None, NUMBERS[:1], plans=batch_of(decoder, ["N0+0"], NUMBERS[:1])).loss.isfinite()
+    decoder.set_constants([*constants, "7", "8"], used=["0", "1"])
+    assert decoder.config.initial_constants == [*CONSTANTS, "7", "0", "8"]
+    assert len(decoder.constants.weight) == 6
+    assert train(decoder, ["N0+0"]).loss.isfinite()
 
 
 @pytest.mark.parametrize(
-    ("fields", "told"),
+    ("fields", "message"),
     [
         ({"norm": "both"}, "'norm'"),
         ({"num_attention_heads": 5}, "multiple"),
@@ -335,58 +321,66 @@ def test_further_constants_are_initial_thoughts():
         ({"beam_threshold": -0.1}, "`beam_threshold`"),
     ],
 )
-def test_configurations_that_cannot_be(fields, told):
-    with pytest.raises(StrictDataclassError, match=told):
+def test_impossible_configurations_are_refused(fields, message):
+    with pytest.raises(StrictDataclassError, match=message):
         new_decoder(**fields)
 
 
 def test_sizes_are_those_of_the_encoder():
     sizes = AthenaModel.sizes_for(BertConfig(hidden_size=48, num_attention_heads=6, intermediate_size=100))
-    assert sizes == {
-        "hidden_size": 48, "encoder_hidden_size": 48, "num_attention_heads": 6, "intermediate_size": 100
-    }  # fmt: skip
+    expected = {"hidden_size": 48, "encoder_hidden_size": 48, "num_attention_heads": 6, "intermediate_size": 100}
+    assert sizes == expected
     pruned = SimpleNamespace(hidden_size=20, num_attention_heads=[3, 2], intermediate_size=[8, 9])
     assert AthenaModel.sizes_for(pruned)["num_attention_heads"] == 10
 
 
-def test_targets_that_are_no_thoughts_are_named_and_counted():
+def test_targets_that_are_not_thoughts_are_named_and_counted():
     decoder = new_decoder()
-    vocabulary = PlanMaker(decoder.config).vocabulary
     row = {"number_positions": [1, 2], "number_groups": [0, 1], "number_values": ["5/2", "7"]}
-    row["labels"] = vocabulary.encode(Expression.from_infix("N0^N1"))
+    row["labels"] = encode(decoder, "N0^N1")
     assert "N1 = 7" in decoder.target_error(row)
     assert decoder.target_error(row | {"number_values": ["5/2", "3"]}) is None
     processor = tiny_processor()
-    processor.vocabulary = vocabulary
+    processor.vocabulary = decoder.vocabulary
     collator = AthenaCollator(processor, decoder.config)
-    assert collator.plan(row) is None and collator.plan(row) is None
-    assert [("N1 = 7" in reason, count) for reason, count in collator.skipped.items()] == [(True, 1)]
+    assert collator.plan(row) is None
+    assert collator.plan(row) is None
+    ((reason, count),) = collator.skipped.items()
+    assert "N1 = 7" in reason
+    assert count == 1  # as the row is the same
 
 
-@pytest.mark.parametrize("fields", VARIANTS, ids=str)
-def test_a_training_step_waits_for_no_device(fields):
+@pytest.mark.parametrize("fields", [VARIANTS[0], VARIANTS[-1]], ids=str)
+def test_training_step_waits_for_no_device(fields):
     decoder = new_decoder(**fields | {"dropout": 0.1})
-    plans = batch_of(decoder, EQUATIONS).to(META)
+    inputs = {"question_positions": QUESTIONS.to(META), "plans": make_plans(decoder, EQUATIONS).to(META)}
     decoder = decoder.to(META).train()
-    states, mask, numbers, questions = (
-        each.to(META) for each in (torch.randn(len(EQUATIONS), 9, 16).double(), torch.ones(8, 9), NUMBERS, QUESTIONS)
-    )
     optimizer = torch.optim.AdamW(decoder.parameters())
+    states = random_states(len(EQUATIONS)).to(META)
+    mask = torch.ones(len(EQUATIONS), 9).to(META)
+    numbers = NUMBERS.to(META)
     with OnMeta():
-        loss = decoder(states, mask, numbers, question_positions=questions, plans=plans).loss
-        assert loss.shape == () and loss.device == META
+        loss = decoder(states, mask, numbers, **inputs).loss
+        assert loss.shape == ()
+        assert loss.device == META
         loss.backward()
         optimizer.step()
 
 
 def test_mixed_precision_is_close_to_full_precision():
     decoder = new_decoder().float()
-    states, plans = torch.randn(len(EQUATIONS), 9, 16), batch_of(decoder, EQUATIONS)
-    inputs = {"number_positions": NUMBERS, "question_positions": QUESTIONS}
-    full = decoder(states, plans=plans, **inputs).loss
+    inputs = {
+        "encoder_hidden_states": random_states(len(EQUATIONS)).float(),
+        "number_positions": NUMBERS,
+        "question_positions": QUESTIONS,
+    }
+    plans = make_plans(decoder, EQUATIONS)
+    loss = decoder(plans=plans, **inputs).loss
     with torch.autocast("cpu", torch.bfloat16):
-        mixed = decoder(states, plans=plans, **inputs)
-        found = decoder.eval().generate(states, **inputs)
-    mixed.loss.backward()
-    assert mixed.loss.dtype == torch.float32 and mixed.loss.item() == pytest.approx(full.item(), rel=0.02)
-    assert found.finished.all() and found.scores.dtype == torch.float32
+        mixed_loss = decoder(plans=plans, **inputs).loss
+        result = decoder.eval().generate(**inputs)
+    mixed_loss.backward()
+    assert mixed_loss.dtype == torch.float32
+    assert mixed_loss.item() == pytest.approx(loss.item(), rel=0.02)
+    assert result.finished.all()
+    assert result.scores.dtype == torch.float32
