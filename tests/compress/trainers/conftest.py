@@ -95,6 +95,3 @@ def fine_tuning_trainer(processor, solver_rows, tmp_path):
         )
 
     return make
-
-
-# Names under which `tests/solver/training/conftest.py` imports these fixtures.
