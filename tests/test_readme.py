@@ -19,7 +19,7 @@ import pytest
 from transformers import AutoModelForSequenceClassification
 
 from hf_mwp.commands.main import main
-from hf_mwp.commands.tasks.math_word_problems import keep_loaded
+from hf_mwp.commands.tasks.loaded_data import keep_loaded
 from tests.examples.scripts import load_script
 from tests.tiny import tiny_classifier, tiny_processor, tiny_solver
 

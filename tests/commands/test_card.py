@@ -81,9 +81,7 @@ def test_new_card_keeps_metadata_of_the_old_card(solver, tmp_path):
     assert metadata.items() <= before.items()
     make_card(solver, first, "--overwrite")
     assert metadata_load(first / "README.md") == before
-    second = make_card(
-        first, tmp_path / "second", "--license=mit", "--metadata", "{base_model_relation: finetune}"
-    )
+    second = make_card(first, tmp_path / "second", "--license=mit", "--metadata", "{base_model_relation: finetune}")
     after = metadata_load(second / "README.md")
     assert (after["base_model"], after["base_model_relation"]) == (metadata["base_model"], "finetune")
     assert after["license"] == "mit"

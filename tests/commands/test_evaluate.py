@@ -103,9 +103,7 @@ def test_predictions_go_to_a_folder_of_their_own(solver_folder, problems, tmp_pa
     assert len(read_rows(path)) == 2
 
 
-def test_evaluation_of_another_model_or_other_problems_is_kept(
-    solver_folder, problems, tmp_path, output_of, error_of
-):
+def test_evaluation_of_another_model_or_other_problems_is_kept(solver_folder, problems, tmp_path, output_of, error_of):
     folder = tmp_path / "out"
     argv = ["evaluate", "--max_eval_samples=1", "--output_dir", folder, "--model", solver_folder]
     argv += ["--dataset", problems]

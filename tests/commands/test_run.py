@@ -147,9 +147,7 @@ def test_values_on_the_command_line_are_yaml_or_text(text, value):
         (["--student.extra_exclude", "[no.jsonl]"], r"stage student: .*'extra_exclude': no\.jsonl: "),
     ],
 )
-def test_wrong_option_is_named_before_the_first_stage_runs(
-    recipe_file, encoder, tmp_path, error_of, changes, message
-):
+def test_wrong_option_is_named_before_the_first_stage_runs(recipe_file, encoder, tmp_path, error_of, changes, message):
     changes = [change.format(encoder=encoder) for change in changes]
     error = error_of("run", recipe_file, "--output_dir", tmp_path / "runs", *changes)
     assert re.search(message.format(encoder=encoder), error)

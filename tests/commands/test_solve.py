@@ -167,9 +167,7 @@ def test_line_that_is_not_utf_8_is_reported_in_its_position(solved_texts, answer
     assert re.search("(?i)line 2.*UTF-8.*0xff.* 3", broken["error"])
 
 
-def test_records_that_cannot_be_encoded_are_reported_in_their_position(
-    solver_folder, tmp_path, answers_of, output_of
-):
+def test_records_that_cannot_be_encoded_are_reported_in_their_position(solver_folder, tmp_path, answers_of, output_of):
     path = tmp_path / "problems.jsonl"
     path.write_bytes(b'{"text": "4 \xff"}\n{"id": "b", "text": "\\ud800 4"}\n{"text": "3 + 4"}\n')
     first, second, last = answers_of("--model", solver_folder, "--file", path)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hf_mwp.commands.main import COMMANDS, command_module, main
-from hf_mwp.commands.tasks.math_word_problems import keep_loaded
+from hf_mwp.commands.tasks.loaded_data import keep_loaded
 from tests.test_readme import COMMANDS as README_COMMANDS
 from tests.test_readme import SMALLER, execute, pipes, workspace  # noqa: F401 (a fixture)
 from tests.tiny import tiny_rows, tiny_tokenizer

@@ -4,11 +4,11 @@ import pytest
 from mutation_check import Mutant, apply, find_mutants, select_tests
 
 
-SOURCE = '''def first(values, limit=2):
+SOURCE = """def first(values, limit=2):
     if not values or limit < 1:
         return None
     return f"{limit + 1}" + values[0]
-'''
+"""
 
 
 @pytest.fixture

@@ -117,9 +117,7 @@ def test_existing_and_new_folders_are_accepted(tmp_path):
         f"run {EXAMPLES}/compact_math23k.yaml --budget=quick",
     ],
 )
-def test_commands_do_not_change_the_folder_of_another_model(
-    argv, solver_folder, encoder, problems, tmp_path, capsys
-):
+def test_commands_do_not_change_the_folder_of_another_model(argv, solver_folder, encoder, problems, tmp_path, capsys):
     folder = shutil.copytree(solver_folder, tmp_path / "model")
     before = {path: path.read_bytes() for path in folder.rglob("*")}
     words = argv.format(solver=solver_folder, folder=folder, problems=problems, encoder=encoder).split()

@@ -357,9 +357,7 @@ def generated(monkeypatch):
     return generated
 
 
-def test_only_valid_generated_equations_become_training_data(
-    equation_writer, problems, generated, tmp_path, error_of
-):
+def test_only_valid_generated_equations_become_training_data(equation_writer, problems, generated, tmp_path, error_of):
     # The second divides by zero, the third is incomplete.
     generated.texts = ["+ [NUM0] [NUM1]", "/ [NUM0] - [NUM1] [NUM1]", "+ [NUM0]"]
     labels = tmp_path / "labels"

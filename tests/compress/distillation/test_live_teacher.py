@@ -49,9 +49,7 @@ def test_a_teacher_that_reads_the_question_gets_its_own_tokens_of_it():
     assert processor(tiny_problems(6))["question_positions"].max() >= 12
 
 
-@pytest.mark.parametrize(
-    ("student_length", "teacher_length", "positions"), [(6, 64, [[4]]), (64, 6, [[4, -1, -1]])]
-)
+@pytest.mark.parametrize(("student_length", "teacher_length", "positions"), [(6, 64, [[4]]), (64, 6, [[4, -1, -1]])])
 def test_a_teacher_scores_the_numbers_that_the_student_reads(student_length, teacher_length, positions):
     dataset = Dataset.from_list([{"text": "小明有4个苹果，又买了2个，吃了3个", "equation": "x=4"}])
     processors = (tiny_processor(max_length=student_length), tiny_processor(max_length=teacher_length))

@@ -1,6 +1,5 @@
 """Which inner states of the models are compared: attention, hidden states and bottleneck networks."""
 
-
 import pytest
 import torch
 

@@ -34,9 +34,7 @@ def classifier_generations(folder, teacher=None, keywords=None, **fields):
     if teacher is None:
         teacher = tiny_encoder("bert", "ForSequenceClassification")
     data = {"train_dataset": tiny_classifier_rows(16), "eval_dataset": tiny_classifier_rows(8, seed=1)}
-    return recursive_distillation(
-        teacher, arguments(folder, **fields), **data, data_collator=pad, **(keywords or {})
-    )
+    return recursive_distillation(teacher, arguments(folder, **fields), **data, data_collator=pad, **(keywords or {}))
 
 
 def first_trainer(folder, teacher=None, keywords=None, **fields):

@@ -1,6 +1,5 @@
 """Distillation of sequence-to-sequence models, with generation in evaluations."""
 
-
 import pytest
 import torch
 from torch.nn import functional

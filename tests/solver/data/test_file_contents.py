@@ -136,9 +136,7 @@ def test_bytes_that_are_not_utf8_damage_one_record(tmp_path):
 
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
-@pytest.mark.parametrize(
-    ("name", "lines"), [("x.jsonl", ['{"a": "好"}\r\n']), ("x.csv.gz", ["a\r\n", "好\r\n"])]
-)
+@pytest.mark.parametrize(("name", "lines"), [("x.jsonl", ['{"a": "好"}\r\n']), ("x.csv.gz", ["a\r\n", "好\r\n"])])
 def test_utf16_with_a_byte_order_mark(tmp_path, name, lines, encoding):
     path = write(tmp_path / name, ("\ufeff" + "".join(lines)).encode(encoding))
     assert list(read_lines(path)) == lines

@@ -1,4 +1,3 @@
-
 import pytest
 
 from hf_mwp.solver.metrics import pos_report

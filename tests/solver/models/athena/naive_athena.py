@@ -141,7 +141,6 @@ def expand(initial, judge, max_rounds=0, stop=lambda pool: False):
     return pool, rounds
 
 
-
 def gold(initial, node, subsets=False):
     """Pool and rounds under gold selection."""
 
