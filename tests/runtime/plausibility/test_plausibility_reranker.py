@@ -213,7 +213,8 @@ def test_folder_without_a_reranker_is_refused(tmp_path):
 
 def test_general_chinese_reranker_is_that_of_the_published_student():
     published = PlausibilityReranker.from_pretrained(MODEL_CARDS / "mwp-student-3L-gts-math23k")
-    assert PlausibilityReranker.from_pretrained("zh") == published
+    # Confidence is fitted to one solver.
+    assert PlausibilityReranker.from_pretrained("zh") == replace(published, confidence=None)
 
 
 def test_general_english_reranker_prefers_a_positive_count():
