@@ -12,6 +12,15 @@ from tests.tiny import TEMPLATES, tiny_classifier_rows, tiny_problems, tiny_rows
 
 
 QUIET = {"use_cpu": True, "report_to": "none", "disable_tqdm": True}
+# Plain gradient descent, whose steps are sums of gradients.
+PLAIN_SGD = QUIET | {
+    "save_strategy": "no",
+    "logging_steps": 1,
+    "warmup_steps": 0,
+    "max_grad_norm": 0.0,
+    "optim": "sgd",
+    "learning_rate": 0.1,
+}
 ONE_STEP = QUIET | {"save_strategy": "no", "logging_steps": 1, "max_steps": 1, "warmup_steps": 0}
 
 

@@ -10,7 +10,7 @@ from safetensors.torch import load_file
 from hf_mwp import Seq2SeqDistillationConfig, Seq2SeqDistillationTrainer
 from hf_mwp.compress.distillation.objectives import HiddenStates
 from tests.compress.trainers.distilling import (
-    QUIET,
+    PLAIN_SGD,
     first_losses,
     losses_of,
     same_weights,
@@ -21,13 +21,7 @@ from tests.tiny import tiny_tokenizer
 from tests.tiny_seq2seq import tiny_pairs, tiny_seq2seq
 
 
-FIELDS = QUIET | {
-    "save_strategy": "no",
-    "logging_steps": 1,
-    "warmup_steps": 0,
-    "max_grad_norm": 0.0,
-    "optim": "sgd",
-    "learning_rate": 0.1,
+FIELDS = PLAIN_SGD | {
     "lr_scheduler_type": "constant",
     "max_steps": 2,
     "max_decode_length": 5,

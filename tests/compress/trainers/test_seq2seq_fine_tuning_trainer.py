@@ -10,18 +10,12 @@ from transformers import DataCollatorForSeq2Seq
 
 from hf_mwp.compress.trainers import Seq2SeqFineTuningConfig, Seq2SeqFineTuningTrainer
 from hf_mwp.compress.trainers.checkpoint_weights import ignoring_unsaved_weights
-from tests.compress.trainers.distilling import QUIET, training_logs
+from tests.compress.trainers.distilling import PLAIN_SGD, training_logs
 from tests.tiny import tiny_tokenizer
 from tests.tiny_seq2seq import tiny_pairs, tiny_seq2seq
 
 
-FIELDS = QUIET | {
-    "save_strategy": "no",
-    "logging_steps": 1,
-    "warmup_steps": 0,
-    "max_grad_norm": 0.0,
-    "optim": "sgd",
-    "learning_rate": 0.1,
+FIELDS = PLAIN_SGD | {
     "max_decode_length": 8,
     "per_device_train_batch_size": 8,
 }
