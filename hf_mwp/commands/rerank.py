@@ -120,7 +120,13 @@ def rerank(
                 splits["validation"] = list(validation_rows)
         other_problems = {}
         for source in args.confidence_data or ():
-            source_rows, _ = read_part(source, task.source, language=processor.language)
+            source_rows, _ = read_part(
+                source,
+                data_args.data_dir or task.source,
+                data_args.on_error,
+                processor.language,
+                file_format=data_args.file_format,
+            )
             random.Random(args.seed).shuffle(source_rows)
             other_problems[source] = source_rows[:MAX_CONFIDENCE_PROBLEMS]
         if not is_model_folder:

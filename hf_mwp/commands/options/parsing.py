@@ -20,7 +20,7 @@ TRUE = ("true", "yes", "t", "y", "1")
 FALSE = ("false", "no", "f", "n", "0")
 MANY = ("+", "*")
 REST = (
-    "All fields of the trainer's config are options, too, such as --output_dir, --num_train_epochs, --weight_decay, "
+    "All fields of the trainer's config are options, too, such as --output_dir, --num_train_epochs, --learning_rate, "
     "--per_device_train_batch_size, --eval_strategy and --seed. `hf-mwp {} --help all` lists every option."
 )
 

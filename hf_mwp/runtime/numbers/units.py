@@ -21,7 +21,7 @@ class UnitPair:
 
 @dataclass(frozen=True)
 class Unit:
-    """A unit, with the measure that it belongs to and its size in the smallest unit of the measure."""
+    """A unit, with the measure that it belongs to and its size in one unit of the measure, the same for all."""
 
     measure: int
     size: Fraction
@@ -47,30 +47,21 @@ def _read_pairs() -> dict[str, list[UnitPair]]:
 
 
 def _find_units(pairs: list[UnitPair]) -> dict[str, Unit]:
-    """Return the units by name. Pairs with a unit in common belong to the same measure."""
+    """Return the units by name. A pair without a unit of an earlier pair begins a new measure."""
     units: dict[str, Unit] = {}
-    remaining = list(pairs)
-    measure = 0
-    while remaining:
-        first = remaining[0]
-        units.update(dict.fromkeys(first.smaller, Unit(measure, Fraction(1))))
-        is_growing = True
-        while is_growing:
-            is_growing = False
-            for pair in list(remaining):
-                larger = units.get(pair.larger[0])
-                smaller = units.get(pair.smaller[0])
-                if larger is None and smaller is None:
-                    continue
-                if larger is None:
-                    larger = Unit(measure, smaller.size * pair.factor)
-                if smaller is None:
-                    smaller = Unit(measure, larger.size / pair.factor)
-                units.update(dict.fromkeys(pair.larger, larger))
-                units.update(dict.fromkeys(pair.smaller, smaller))
-                remaining.remove(pair)
-                is_growing = True
-        measure += 1
+    num_measures = 0
+    for pair in pairs:
+        larger = units.get(pair.larger[0])
+        smaller = units.get(pair.smaller[0])
+        if larger is None and smaller is None:
+            smaller = Unit(num_measures, Fraction(1))
+            num_measures += 1
+        if larger is None:
+            larger = Unit(smaller.measure, smaller.size * pair.factor)
+        elif smaller is None:
+            smaller = Unit(larger.measure, larger.size / pair.factor)
+        units.update(dict.fromkeys(pair.larger, larger))
+        units.update(dict.fromkeys(pair.smaller, smaller))
     return units
 
 

@@ -57,8 +57,8 @@ class Decoder(ExpressionModel):
     """
     Base class of decoders, which find expressions over the numbers of problems from the hidden states of an encoder,
     such as [`GTSDecoder`] and [`AthenaModel`]. A class that derives from `PreTrainedModel` and `Decoder`, and is
-    registered with `AutoModel`, can be the decoder of an [`MwpSolver`]. What it declares about predictions and inputs
-    is in [`~models.expression_model.ExpressionModel`].
+    registered with `AutoModel`, can be the decoder of an [`MwpSolver`]. Its declarations about predictions and inputs
+    are in [`~models.expression_model.ExpressionModel`].
 
     Its `config` has the fields `operators` and `constants` (the output symbols in the order of their ids, which the
     problem's numbers follow), `encoder_hidden_size`, `max_length` (maximum number of symbols) and `dropout`.

@@ -1,4 +1,4 @@
-"""What solvers and decoders declare about their predictions and inputs."""
+"""Declarations of solvers and decoders about their predictions and inputs."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping

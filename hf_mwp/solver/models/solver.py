@@ -18,8 +18,8 @@ from .solver_kind import SOLVER, SolverKind
 
 class Solver(ExpressionModel):
     """
-    Base class of models that read problems and find expressions over their numbers, such as [`MwpSolver`]. What they
-    declare about predictions and inputs is in [`~models.expression_model.ExpressionModel`].
+    Base class of models that read problems and find expressions over their numbers, such as [`MwpSolver`]. Their
+    declarations about predictions and inputs are in [`~models.expression_model.ExpressionModel`].
 
     A class that derives from `PreTrainedModel` and `Solver` can be trained by [`SolverTrainer`], used as student or
     (cached) teacher of a [`DistillationTrainer`], and runs in the pipeline `math-word-problem`. Its `forward`

@@ -264,6 +264,7 @@ def fit_confidence(
     believed, such as an answer that is a number of the text.
     """
     reranker = replace(reranker, confidence=None)
+    names = [CONSTANT_TERM, SHARE_TERM, *(feature.name for feature in FEATURES)]
     rows = []
     right = []
     for problem, beam in zip(problems, beams, strict=True):
@@ -274,13 +275,12 @@ def fit_confidence(
         answers = candidate_answers(Question.read(problem, beam), beam)
         first = next(answer for answer in answers if answer.best.rank == ranked[0].rank)
         terms = confidence_terms(ranked[0].plausibility, feature_row(first))
-        rows.append(list(terms.values()))
+        rows.append([terms[name] for name in names])
         right.append(answers_match(ranked[0].value, target))
     if not any(right) or all(right):
         raise PlausibilityError("confidence needs problems with right and with wrong answers. Use more problems")
     values = torch.tensor(rows, dtype=torch.float64)
     labels = torch.tensor(right, dtype=torch.float64)
-    names = list(terms)
     # The weights start as the softmax itself. The constant is not penalised.
     prior = torch.tensor([float(name == SHARE_TERM) for name in names], dtype=values.dtype)
     is_penalised = torch.tensor([float(name != CONSTANT_TERM) for name in names], dtype=values.dtype)
