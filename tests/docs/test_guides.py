@@ -89,7 +89,7 @@ def all_commands() -> list[list[str]]:
 
 
 @pytest.mark.parametrize("words", all_commands(), ids=" ".join)
-def test_shown_command_is_parsed(words, inside, monkeypatch):
+def test_shown_command_is_parsed(words, inside, demo_package, monkeypatch):
     calls = []
     monkeypatch.setattr(command_module(words[0]), "run", lambda *args: calls.append(args) or 0)
     assert main(words) == 0
