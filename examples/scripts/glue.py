@@ -12,11 +12,11 @@ decimal numbers, it is a regression (with a teacher: `--prediction_loss mse`).
 from dataclasses import dataclass, field
 from typing import Any
 
-from training_script import ScriptArguments, parse_arguments, run, write_lines
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, Trainer, TrainingArguments
 
 from hf_mwp import DistillationConfig, DistillationTrainer
 from hf_mwp.compress.metrics.glue import GLUE_FIGURES
+from training_script import ScriptArguments, encode_splits, parse_arguments, run, validation_rows, write_lines
 
 
 # Metrics of tasks that are not compared by accuracy only.
@@ -42,8 +42,8 @@ def main() -> None:
     data = options.load_splits()
     rows_with_labels = next(iter(data.values()))
     text_columns = [name for name in rows_with_labels.column_names if name not in ("label", "idx")][:2]
-    is_regression = rows_with_labels.features["label"].dtype.startswith("float")
     label_column = rows_with_labels.features["label"]
+    is_regression = label_column.dtype.startswith("float")
     classes: list[Any] = ["score"]
     metric_names = ["spearman"]
     if not is_regression:
@@ -53,7 +53,6 @@ def main() -> None:
         options.model_name_or_path,
         id2label=dict(enumerate(map(str, classes))),
         label2id={str(name): index for index, name in enumerate(classes)},
-        ignore_mismatched_sizes=True,
     )
     tokenizer = AutoTokenizer.from_pretrained(options.model_name_or_path)
 
@@ -62,26 +61,28 @@ def main() -> None:
         encoded = tokenizer(*texts, truncation=True, max_length=options.max_seq_length)
         labels = rows.get("label")
         # The test splits of GLUE have the label -1.
-        if labels is not None and min(labels) != -1:
-            is_named = not is_regression and labels[0] in classes
-            encoded["labels"] = [classes.index(label) for label in labels] if is_named else labels
+        if labels is not None and labels[0] != -1:
+            encoded["labels"] = labels
+            if not is_regression and labels[0] in classes:
+                # Classes of files. Datasets of the Hub have numbered labels.
+                encoded["labels"] = [classes.index(label) for label in labels]
         return encoded
 
-    splits = {}
     with args.main_process_first():
-        for split, rows in data.items():
-            splits[split] = rows.map(encode, batched=True, remove_columns=rows.column_names)
+        splits = encode_splits(data, encode)
+
+    def answers_of(logits):
+        return logits[:, 0] if is_regression else logits.argmax(-1)
 
     def compute_metrics(prediction):
-        scores = prediction.predictions
-        answers = scores[:, 0] if is_regression else scores.argmax(-1)
+        answers = answers_of(prediction.predictions)
         return {name: GLUE_FIGURES[name](answers, prediction.label_ids) for name in metric_names}
 
     trainer_arguments = {
         "model": model,
         "args": args,
         "train_dataset": splits.get("train"),
-        "eval_dataset": next((rows for split, rows in splits.items() if split.startswith("validation")), None),
+        "eval_dataset": validation_rows(splits),
         "processing_class": tokenizer,
         "compute_metrics": compute_metrics,
         "callbacks": options.callbacks(),
@@ -91,10 +92,10 @@ def main() -> None:
     else:
         teacher = AutoModelForSequenceClassification.from_pretrained(options.teacher_model)
         trainer = DistillationTrainer(teacher_model=teacher, **trainer_arguments)
-    scores = run(trainer, splits)
-    if scores is not None:
-        answers = scores[:, 0] if is_regression else [classes[index] for index in scores.argmax(-1)]
-        write_lines(trainer, answers)
+    output = run(trainer, splits)
+    if output is not None:
+        answers = answers_of(output.predictions)
+        write_lines(trainer, answers if is_regression else [classes[index] for index in answers])
 
 
 if __name__ == "__main__":

@@ -1,14 +1,16 @@
 """Options and steps that the scripts of this folder share."""
 
+import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from datasets import Dataset, DatasetDict, load_dataset
+from torch import Tensor
 from transformers import HfArgumentParser, Trainer, TrainingArguments, set_seed
-from transformers.trainer_utils import get_last_checkpoint
+from transformers.trainer_utils import PredictionOutput, get_last_checkpoint
 
 from hf_mwp import HeadPruningCallback
 
@@ -85,11 +87,27 @@ def parse_arguments(
     return options, args
 
 
+def encode_splits(data: Mapping[str, Dataset], encode: Callable[..., Mapping[str, Any]]) -> dict[str, Dataset]:
+    """Return the encoded rows of each split, without their other columns. `encode` encodes a batch of rows."""
+    splits: dict[str, Dataset] = {}
+    for split, rows in data.items():
+        splits[split] = rows.map(encode, batched=True, remove_columns=rows.column_names)
+    return splits
+
+
+def validation_rows(splits: Mapping[str, Dataset]) -> Dataset | None:
+    """Return the first split for evaluations, or `None`. MNLI has two."""
+    for split, rows in splits.items():
+        if split.startswith("validation"):
+            return rows
+    return None
+
+
 def run(
     trainer: Trainer,
     splits: Mapping[str, Dataset],
     describe: Callable[[Mapping[str, float], str], Mapping[str, float]] | None = None,
-) -> Any:
+) -> PredictionOutput | None:
     """
     Train, evaluate and predict, as `--do_train`, `--do_eval` and `--do_predict` ask for. A training resumes from the
     last checkpoint in the output folder.
@@ -100,7 +118,7 @@ def run(
         describe (`Callable`, *optional*): Function of metrics and their prefix that returns further metrics.
 
     Returns:
-        The predictions of `test`, or `None`.
+        `PredictionOutput`: The predictions of `test`, or `None`.
 
     Raises:
         ValueError: The split for `--do_predict` or all splits for `--do_eval` are missing.
@@ -111,7 +129,7 @@ def run(
         raise ValueError("--do_eval needs a split `validation`. Set --validation_file, or choose another dataset.")
     if args.do_predict and "test" not in splits:
         raise ValueError("--do_predict needs a split `test`. Set --test_file, or choose another dataset.")
-    predictions = None
+    output = None
     if args.do_train:
         checkpoint = args.resume_from_checkpoint
         if checkpoint is None and os.path.isdir(args.output_dir):
@@ -129,13 +147,12 @@ def run(
             _report(trainer, prefix, metrics)
     if args.do_predict:
         output = trainer.predict(splits["test"], metric_key_prefix="predict")
-        predictions = output.predictions
         _report(trainer, "predict", output.metrics)
     if args.push_to_hub:
         trainer.push_to_hub()
     elif trainer.is_world_process_zero():
         trainer.create_model_card()
-    return predictions
+    return output
 
 
 def _report(trainer: Trainer, name: str, metrics: Mapping[str, float]) -> None:
@@ -143,7 +160,17 @@ def _report(trainer: Trainer, name: str, metrics: Mapping[str, float]) -> None:
     trainer.save_metrics(name, metrics)
 
 
-def write_lines(trainer: Trainer, lines: Sequence[Any]) -> None:
+def most_likely(logits: Tensor, labels: Tensor) -> Tensor:
+    """Return the most likely class of each prediction, for `preprocess_logits_for_metrics`."""
+    return logits.argmax(-1)
+
+
+def perplexity(metrics: Mapping[str, float], prefix: str) -> dict[str, float]:
+    """Return the perplexity of a language model, for `run`."""
+    return {f"{prefix}_perplexity": math.exp(metrics[f"{prefix}_loss"])}
+
+
+def write_lines(trainer: Trainer, lines: Iterable[Any]) -> None:
     """Write one prediction per line to `predictions.txt` in the output folder."""
     if trainer.is_world_process_zero():
         path = Path(trainer.args.output_dir) / "predictions.txt"
