@@ -202,7 +202,7 @@ def test_script_trains_and_evaluates(plain_run):
 def test_teacher_and_ratio_distil_and_prune(plain_run, tmp_path):
     flags = ["--max_ratio", "0.5", "--do_eval", "--do_predict"]
     output = plain_run.with_teacher(tmp_path, *flags)
-    assert "loss_soft" in losses_of(output)[0]
+    assert any(name.startswith("loss_soft") for name in losses_of(output)[0])
     assert read_json(output / "eval_results.json").keys() > METRICS[plain_run.name]
     model_class = TASKS[plain_run.name][2]
     pruned = model_class.from_pretrained(output)
