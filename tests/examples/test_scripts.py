@@ -280,15 +280,20 @@ def test_help_lists_the_options_of_trainers(capsys):
 
 
 @pytest.mark.slow
-def test_two_processes_train_as_one(glue, tmp_path):
-    script = [FOLDER / "glue.py", *glue, "--teacher_model", tmp_path / "teacher", "--do_train", "--do_eval"]
+def test_two_processes_end_with_the_weights_of_one(glue, tmp_path):
+    arguments = [*glue, "--teacher_model", tmp_path / "teacher", "--do_train", "--do_eval"]
+    run_script("glue", *arguments)
     start = [sys.executable, "-m", "accelerate.commands.accelerate_cli", "launch", "--cpu", "--num_processes", "2"]
-    start += ["--num_machines", "1", "--mixed_precision", "no", "--main_process_port", "0"]
+    start += ["--num_machines", "1", "--mixed_precision", "no", "--main_process_port", "0", FOLDER / "glue.py"]
+    in_two = ["--ddp_backend", "gloo", "--per_device_train_batch_size", "2", "--output_dir", tmp_path / "two"]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(EXAMPLES.parent)}
-    command = [*map(str, [*start, *script, "--ddp_backend", "gloo"])]
+    command = [*map(str, [*start, *arguments, *in_two])]
     result = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr[-3000:]
-    assert read_json(tmp_path / "out" / "all_results.json").keys() > METRICS["glue"]
+    assert read_json(tmp_path / "two" / "all_results.json").keys() > METRICS["glue"]
+    weights = weights_of(tmp_path / "two")
+    for name, expected in weights_of(tmp_path / "out").items():
+        torch.testing.assert_close(weights[name], expected, rtol=1e-4, atol=1e-5)
 
 
 def script_module(name):
