@@ -283,8 +283,8 @@ def test_help_lists_the_options_of_trainers(capsys):
 def test_two_processes_end_with_the_weights_of_one(glue, tmp_path):
     arguments = [*glue, "--teacher_model", tmp_path / "teacher", "--do_train", "--do_eval"]
     run_script("glue", *arguments)
-    start = [sys.executable, "-m", "accelerate.commands.accelerate_cli", "launch", "--cpu", "--num_processes", "2"]
-    start += ["--num_machines", "1", "--mixed_precision", "no", "--main_process_port", "0", FOLDER / "glue.py"]
+    start = [sys.executable, "-m", "accelerate.commands.accelerate_cli", "launch", "--mixed_precision", "no"]
+    start += ["--config_file", EXAMPLES / "accelerate" / "ddp.yaml", "--main_process_port", "0", FOLDER / "glue.py"]
     in_two = ["--ddp_backend", "gloo", "--per_device_train_batch_size", "2", "--output_dir", tmp_path / "two"]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(EXAMPLES.parent)}
     command = [*map(str, [*start, *arguments, *in_two])]
