@@ -1,12 +1,12 @@
 """
 Trains tiny models. Not a test; tests kill it in a process of its own, or launch it several times at once.
 
-Fields of a run: `trainer` ("solver", "distillation" or "causal"), `output_dir`, `args` (of the config), `result` (file for the
-log and the evaluation), and optionally `rows` (number of training rows), `distinct` (so that no two of them are alike
-when their numbers are masked), `dropout`, `resume`, `kill_at_step` (the process kills itself after this step),
-`kill_at_cached` (while it caches the teacher's outputs, after this row), `shard_bytes` (size of the cache's files),
-`decoder` ("athena" for one that judges candidates), `mix` (share of other weights that are mixed in at the end),
-`prune` (arguments of `HeadPruningCallback`).
+Fields of a run: `trainer` ("solver", "distillation" or "causal"), `output_dir`, `args` (of the config), `result` (file
+for the log and the evaluation), and optionally `rows` (number of training rows), `distinct` (so that no two of them
+are alike when their numbers are masked), `dropout`, `resume`, `kill_at_step` (the process kills itself after this
+step), `kill_at_cached` (while it caches the teacher's outputs, after this row), `shard_bytes` (size of the cache's
+files), `decoder` ("athena" for one that judges candidates), `mix` (share of other weights that are mixed in at the
+end), `prune` (arguments of `HeadPruningCallback`).
 """
 
 import os
