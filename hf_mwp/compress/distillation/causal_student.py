@@ -24,8 +24,8 @@ from .projected_student import read_sample, relative_moment
 logger = logging.get_logger(__name__)
 
 INITS = ("slice", "project", "random")
-# Modules that replace a layer when a model is quantised or gets adapters have one of these attributes.
-WRAPPER_ATTRIBUTES = ("base_layer", "quant_state", "closed_heads", "closed_neurons")
+# Modules with adapters, or with closed heads or neurons, have one of these attributes.
+WRAPPER_ATTRIBUTES = ("base_layer", "closed_heads", "closed_neurons")
 
 
 @checked
