@@ -19,7 +19,9 @@ _NAMES = {
     "commands.building": ("build_solver", "load_solver", "make_student"),
     "commands.hub": ("push_solver_to_hub",),
     "commands.tasks.glue_files": ("load_glue",),
-    "compress.distillation": ("average_parameters", "make_seq2seq_student", "mix_parameters"),
+    "compress.distillation": (
+        *("average_parameters", "make_causal_student", "make_seq2seq_student", "mix_parameters"),
+    ),
     "compress.models": (
         *("MwpStudentConfig", "MwpStudentForMaskedLM", "MwpStudentForPreTraining"),
         *("MwpStudentForSequenceClassification", "MwpStudentModel"),

@@ -45,8 +45,8 @@ class OutputLayout:
     """
 
     states: Mapping[str, int] = field(default_factory=dict)  # width by name, see [`~distillation.features.Features`]
-    # CLASSES: a vector per row; POSITIONS: per labelled position; NODES: with columns for numbers; TOP: log-probabilities
-    # of the most likely classes of each labelled position; `None`: no logits.
+    # CLASSES: a vector per row; POSITIONS: per labelled position; NODES: with columns for numbers; TOP: per labelled
+    # position, the log-probabilities of the most likely classes; `None`: no logits.
     logits: str | None = None
     columns: int = 0  # number of classes, of a solver's operators and constants, or of the most likely classes and one
     listed: list[str] = field(default_factory=list)  # outputs with one score per item, such as candidates

@@ -6,13 +6,15 @@ from typing import Any
 from torch import Tensor
 from transformers.trainer_utils import EvalLoopOutput
 
+from hf_mwp.compress.models.architecture import count_positions
+
 from .causal_rows import CausalCollator, tokenize_causal_rows
 from .training_rules import TrainingRules
 
 
 class CausalTrainingRules(TrainingRules):
-    """Tokenizes the texts, prompts and messages of a causal language model ([`tokenize_causal_rows`]), pads its batches
-    and reports the perplexity of evaluations."""
+    """Tokenizes the texts, prompts and messages of a causal language model ([`tokenize_causal_rows`]), pads its
+    batches and reports the perplexity of evaluations."""
 
     def training_rows(self, rows: Any) -> Any:
         return self._tokenized(rows, self.args.packing)
@@ -29,6 +31,7 @@ class CausalTrainingRules(TrainingRules):
             max_length=self.args.max_length,
             completion_only_loss=self.args.completion_only_loss,
             packing=packing,
+            max_positions=count_positions(self.model.config),
         )
 
     def data_collator(self) -> CausalCollator | None:

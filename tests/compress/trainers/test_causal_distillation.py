@@ -12,7 +12,6 @@ from hf_mwp.compress.models.model_kind import kind_of
 from hf_mwp.compress.trainers import CausalLMDistillationConfig, DistillationTrainer
 from hf_mwp.compress.trainers.causal_rows import CausalCollator, tokenize_causal_rows
 from tests.compress.trainers.distilling import (
-    ONE_STEP,
     PLAIN_SGD,
     QUIET,
     assert_same_training,

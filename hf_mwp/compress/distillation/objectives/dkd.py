@@ -43,9 +43,7 @@ class DKD(SoftLabels):
         self.beta = beta
 
     def _make_loss(self, reduction: str) -> nn.Module:
-        return DKDLoss(
-            self.temperature, self.alpha, self.beta, self.scale_by_square, reduction, self.num_classes
-        )
+        return DKDLoss(self.temperature, self.alpha, self.beta, self.scale_by_square, reduction, self.num_classes)
 
     def losses(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> dict[str, Tensor]:
         targets = self._targets(student["logits"], inputs)

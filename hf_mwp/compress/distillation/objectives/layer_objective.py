@@ -140,7 +140,7 @@ class LayerObjective(Objective):
         mask = self.kind.positions(inputs)
         if mask is None or mask.dim() != 2 or inputs.get("labels") is None:
             raise ValueError(
-                f"`{self.name}` compares the states that predict labels, but the batch has no label for each position. "
+                f"`{self.name}` compares the states that predict labels, but positions of the batch have no labels. "
                 'Pass `labels`, or set `hidden_mask="tokens"`.'
             )
         return mask

@@ -32,8 +32,8 @@ class Objective:
             [`~distillation.features.Features`]. A teacher cache stores `teacher_reads`.
         projections (`dict[str, tuple[str, int, int]]`): Linear maps that are needed, see [`FeatureProjections`].
         listed (`tuple[str, ...]`): Outputs with one score per item of a list, such as candidates.
-        top_classes ([`~distillation.top_classes.TopClasses`], *optional*): Which logits of a large vocabulary a teacher
-            cache stores; all if `None`.
+        top_classes ([`~distillation.top_classes.TopClasses`], *optional*): The logits of a large vocabulary that a
+            teacher cache stores; all if `None`.
         num_examples (`int`): Number of training examples that `setup` needs, two by default.
     """
 
