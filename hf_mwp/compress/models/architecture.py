@@ -41,7 +41,7 @@ class Architecture:
     # Attributes of `attention` that depend on its heads, with the properties of [`LayerParts`] that they are equal to.
     attention_sizes: tuple[tuple[str, str], ...] = ()
     reads_config: bool = False  # `attention` reads the number of heads from its config in each forward pass
-    is_causal: bool = False  # the model generates text with a cache of keys and values (`AutoModelForCausalLM`)
+    is_causal: bool = False  # `attention` sees only earlier tokens, whose keys and values it caches in generation
     biased_attention: str | None = None  # its third argument is a bias for each head, shared by all layers
     lora_targets: tuple[str, ...] = ("query", "value")  # linear layers that get LoRA adapters by default
     heads: str = "num_attention_heads"  # config field with the number of heads
@@ -92,12 +92,18 @@ _BART = Architecture(
     attentions="encoder_attentions",
 )
 _BART_DECODER = replace(
-    _BART, layers="decoder.layers", heads="decoder_attention_heads", attentions="decoder_attentions"
+    _BART,
+    layers="decoder.layers",
+    heads="decoder_attention_heads",
+    attentions="decoder_attentions",
+    attention="self_attn",
+    is_causal=True,
 )
 _BART_CROSS = replace(
     _BART_DECODER,
     attentions="cross_attentions",
     **_attention("encoder_attn.{}_proj"),
+    attention=None,
     attention_output="encoder_attn.out_proj",
     intermediate=None,
     output=None,

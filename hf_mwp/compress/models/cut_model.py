@@ -53,8 +53,9 @@ class Headless:
         for argument in (*args, *kwargs.values()):
             if isinstance(argument, Cache):
                 # Models count the tokens in the cache of a layer, which are none if its keys are empty.
+                layer_cache = getattr(argument, "self_attention_cache", argument)
                 placeholder = hidden_states.new_zeros(batch, 1, length, 1)
-                argument.update(placeholder, placeholder, self.layer_idx)
+                layer_cache.update(placeholder, placeholder, self.layer_idx)
         output = torch.zeros_like(hidden_states)
         bias = self.get_submodule(self.output_name).bias
         if bias is not None:
