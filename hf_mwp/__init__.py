@@ -27,8 +27,9 @@ _NAMES = {
     "compress.models.lora": ("add_lora", "merge_lora"),
     "compress.pruning": ("HeadPruningCallback", "export_dense", "prune_heads", "prune_neurons"),
     "compress.trainers": (
-        *("DistillationConfig", "DistillationTrainer", "RecursiveDistillationConfig", "Seq2SeqDistillationConfig"),
-        *("Seq2SeqDistillationTrainer", "StarkConfig", "StarkTrainer", "recursive_distillation"),
+        *("CausalLMDistillationConfig", "DistillationConfig", "DistillationTrainer", "RecursiveDistillationConfig"),
+        *("Seq2SeqDistillationConfig", "Seq2SeqDistillationTrainer", "StarkConfig", "StarkTrainer"),
+        *("recursive_distillation", "tokenize_causal_rows"),
     ),
     "runtime.expressions": ("Expression", "ExpressionError"),
     "runtime.output_vocabulary": ("OutputVocabulary",),

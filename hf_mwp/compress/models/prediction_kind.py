@@ -14,6 +14,7 @@ class PredictionKind:
     has_numbers = False  # the last classes are the numbers of the row's problem
     has_values = True  # each logit is a value that can be compared; padded and missing classes have none
     has_targets = True  # the labels are the correct classes, one for each prediction
+    is_vocabulary = False  # the classes are tokens: models may have spare ones, and caches store the most likely ones
 
     def class_scores(self, output: str, logits: Tensor) -> Tensor:
         """Return scores `(..., classes)` whose softmax is the distribution that the logits of an output represent."""
@@ -47,6 +48,13 @@ class PixelClasses(PredictionKind):
 
     def mask(self, output: str, logits: Tensor, positions: Tensor | None) -> Tensor | None:
         return None
+
+
+class NextTokens(PredictionKind):
+    """Prediction of the next token at each position: `logits` `(batch, positions, tokens)`."""
+
+    name = "next tokens"
+    is_vocabulary = True
 
 
 class ExpressionPositions(PredictionKind):
@@ -90,6 +98,7 @@ class JudgedCandidates(PredictionKind):
 
 CLASSES = PredictionKind()
 PIXELS = PixelClasses()
+NEXT_TOKENS = NextTokens()
 EXPRESSION_POSITIONS = ExpressionPositions()
 CANDIDATES = JudgedCandidates()
 

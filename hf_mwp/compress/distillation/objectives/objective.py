@@ -9,6 +9,7 @@ from torch import Tensor
 from hf_mwp.utils.checked_types import checked
 
 from ..features import Features
+from ..top_classes import TopClasses
 
 
 class Objective:
@@ -31,6 +32,8 @@ class Objective:
             [`~distillation.features.Features`]. A teacher cache stores `teacher_reads`.
         projections (`dict[str, tuple[str, int, int]]`): Linear maps that are needed, see [`FeatureProjections`].
         listed (`tuple[str, ...]`): Outputs with one score per item of a list, such as candidates.
+        top_classes ([`~distillation.top_classes.TopClasses`], *optional*): Which logits of a large vocabulary a teacher
+            cache stores; all if `None`.
         num_examples (`int`): Number of training examples that `setup` needs, two by default.
     """
 
@@ -38,6 +41,7 @@ class Objective:
     cacheable = True
     reads_modules = False
     listed: tuple[str, ...] = ()
+    top_classes: TopClasses | None = None
     num_examples = 2
 
     @checked
@@ -70,6 +74,7 @@ class TeacherRequest:
     features: tuple[str, ...]  # names of the outputs, see [`~distillation.features.Features`]
     options: Mapping[str, bool] = field(default_factory=dict)  # arguments of `forward` that make it return them
     listed: tuple[str, ...] = ()  # outputs with one score per item of a list, such as candidates
+    top_classes: TopClasses | None = None  # logits that a cache stores, if not all
 
     @classmethod
     def of(cls, objectives: Iterable[Objective]) -> Self:
@@ -77,12 +82,17 @@ class TeacherRequest:
         features = set()
         options = {}
         listed = {}
+        top_classes = set()
         for objective in objectives:
             if objective.teacher_reads:
                 features.update(objective.teacher_reads)
                 options |= objective.options
                 listed |= dict.fromkeys(objective.listed)
-        return cls(tuple(sorted(features)), options, tuple(listed))
+                if "logits" in objective.teacher_reads:
+                    top_classes.add(objective.top_classes)
+        # Objectives that read different logits need all of them.
+        only_choice = top_classes.pop() if len(top_classes) == 1 else None
+        return cls(tuple(sorted(features)), options, tuple(listed), only_choice)
 
     @property
     def states(self) -> list[str]:
