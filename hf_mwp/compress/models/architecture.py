@@ -261,14 +261,6 @@ def count_units(model: nn.Module) -> tuple[list[int], list[int]]:
     return [linears.num_heads for linears in layers], [linears.num_neurons for linears in layers]
 
 
-def head_groups(model: nn.Module) -> list[list[int]]:
-    """Return the key-value group of each head in each layer: `[[0, 0, 1, 1], ...]` for 4 heads in 2 groups."""
-    groups = []
-    for linears in layer_parts(model):
-        groups.append([head // linears.queries_per_group for head in range(linears.num_heads)])
-    return groups
-
-
 def layer_order(model: nn.Module) -> list[int]:
     """Return the index in [`layer_parts`] of each computed layer. Layers that share weights (ALBERT) share it."""
     encoder = find_encoder(model)

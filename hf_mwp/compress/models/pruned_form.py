@@ -70,7 +70,13 @@ def to_pruned_class(model: nn.Module) -> nn.Module:
     weights = {name: weight for name, weight in model.state_dict().items() if name in names}
     pruned.load_state_dict(weights)
     inherit_training_texts(pruned, model)
-    return pruned.to(model.device, model.dtype).train(model.training)
+    pruned.to(model.device, model.dtype)
+    # Rotary frequencies are not saved, and keep their precision in models of half precision.
+    buffers = dict(model.named_buffers())
+    for name, buffer in pruned.named_buffers():
+        if name not in weights:
+            buffer.data = buffers[name].clone()
+    return pruned.train(model.training)
 
 
 def cut_config(model: PreTrainedModel) -> CutConfig:

@@ -6,11 +6,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
+
+from hf_mwp.compress.models.architecture import layer_parts
+from hf_mwp.utils.checked_types import checked
 
 
 UNITS = ("group", "query")
+
+
+@checked
+def head_groups(model: nn.Module) -> list[list[int]]:
+    """Return the key-value group of each head in each layer: `[[0, 0, 1, 1], ...]` for 4 heads in 2 groups. Without
+    grouped queries, each head is a group. Raises the errors of [`~models.architecture.find_encoder`]."""
+    groups = []
+    for linears in layer_parts(model):
+        groups.append([head // linears.queries_per_group for head in range(linears.num_heads)])
+    return groups
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,10 +14,12 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
-from hf_mwp.compress.models.architecture import count_units, head_groups
+from hf_mwp.compress.models.architecture import count_units
 from hf_mwp.utils.checked_types import checked
 from hf_mwp.utils.files import writing_weights
 from hf_mwp.utils.usage_error import UsageError
+
+from .head_bundles import head_groups
 
 
 FILE_NAME = "scores.safetensors"

@@ -7,12 +7,13 @@ import torch
 from torch import Tensor, nn
 from transformers import TrainingArguments
 
-from hf_mwp.compress.models.architecture import cut_heads, find_encoder, head_groups, layer_parts
+from hf_mwp.compress.models.architecture import cut_heads, find_encoder, layer_parts
 from hf_mwp.compress.models.cut_model import resize_heads, slice_heads
 from hf_mwp.compress.models.pruned_form import record_pruning
 
 from .cutting import forget_resizing
 from .gates import HeadGates
+from .head_bundles import head_groups
 from .pruned_saving import restore_saving
 
 
