@@ -45,6 +45,7 @@ class Architecture:
     biased_attention: str | None = None  # its third argument is a bias for each head, shared by all layers
     lora_targets: tuple[str, ...] = ("query", "value")  # linear layers that get LoRA adapters by default
     heads: str = "num_attention_heads"  # config field with the number of heads
+    neurons: str = "intermediate_size"  # config field with the number of neurons
     attentions: str = "attentions"  # attention matrices in the model's output
     # Further stacks, numbered after this one: the decoder's self-attention with neurons, then its cross-attention.
     others: tuple[Architecture, ...] = ()
@@ -189,6 +190,7 @@ ARCHITECTURES = {
         attention_output="attn.c_proj",
         intermediate="mlp.c_fc",
         output="mlp.c_proj",
+        neurons="n_inner",
         attention="attn",
         attention_sizes=(("num_heads", "num_heads"), ("split_size", "context_size")),
         is_causal=True,

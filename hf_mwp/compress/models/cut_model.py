@@ -299,6 +299,11 @@ def cut_class(stock):
     return type(f"Cut{stock.__name__}", (CutModel, stock), body)
 
 
+def stock_class(model_or_config_class):
+    """Return the class of Transformers that a class is, or that it is derived from."""
+    return next(base for base in model_or_config_class.__mro__ if base.__module__.startswith("transformers."))
+
+
 def stock_models(config_class):
     """Return the model classes of Transformers for a config class, by the name of the Auto class that loads them."""
     models = {}
@@ -314,7 +319,7 @@ def stock_models(config_class):
 
 
 def _models(cut_config_class):
-    stock = next(base for base in cut_config_class.__mro__ if base.__module__.startswith("transformers."))
+    stock = stock_class(cut_config_class)
     return {auto_class: cut_class(model) for auto_class, model in stock_models(stock).items()}
 
 

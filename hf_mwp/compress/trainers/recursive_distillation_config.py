@@ -47,7 +47,7 @@ class RecursiveDistillationConfig(DistillationConfig):
     calibration_examples: int = setting(CALIBRATION_EXAMPLES, "Number of training examples on which heads are scored.")
     calibration_batch_size: int = setting(CALIBRATION_BATCH_SIZE, "Number of these examples that are scored at once.")
     min_heads_per_layer: int = setting(1, "Minimum number of heads that remain in a layer.")
-    unit: str = setting("group", "With grouped queries, prune whole key-value groups, or a query of each.")
+    unit: str = setting("group", "Heads pruned together with grouped queries: a group, or a query of each group.")
     uniform: bool = setting(False, "Prune equally many heads of each layer.")
 
     max_parameters: int | None = setting(None, "Stop after the first generation with at most this many parameters.")
