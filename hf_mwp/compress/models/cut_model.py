@@ -42,6 +42,13 @@ class NoHeads(nn.Module):
         return hidden_states.new_empty(batch, length, 0), hidden_states.new_empty(batch, 0, length, length)
 
 
+class EmptyConv1D(Conv1D):
+    """Linear layer of GPT-2 without inputs, which returns its bias."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.bias.expand(*x.shape[:-1], -1)
+
+
 class Headless:
     """Mixin, listed before the class of a causal attention layer that lost all its heads but keeps its output
     projection (`output_name`), and thereby the projection's bias."""
@@ -192,6 +199,9 @@ def _update_sizes(linear: nn.Module) -> None:
     """Update the sizes that a linear layer stores to those of its weight."""
     if isinstance(linear, Conv1D):
         linear.nx, linear.nf = linear.weight.shape
+        if not linear.nx:
+            linear.__class__ = EmptyConv1D
+            linear.weight.requires_grad_(False)
     else:
         linear.out_features, linear.in_features = linear.weight.shape
 
@@ -270,6 +280,9 @@ class CutModel:
 
     def __init__(self, config, *args, **kwargs):
         super().__init__(config, *args, **kwargs)
+        if self.base_model is not self and isinstance(self.base_model, CutModel):
+            # Some classifiers create their base model with `AutoModel`, which has pruned it.
+            return
         layers = layer_parts(self)
         pruned_heads = config.cut_heads or [[]] * len(layers)
         neurons_per_layer = config.neurons_per_layer or [linears.num_neurons for linears in layers]

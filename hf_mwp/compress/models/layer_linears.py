@@ -165,7 +165,7 @@ def _linear(layer: nn.Module, name: str | None, index: int) -> nn.Module | None:
         module = getattr(module, step, None)
         if module is None:
             return None
-    if type(module) in (nn.Linear, Conv1D):
+    if type(module) is nn.Linear or isinstance(module, Conv1D):
         return module
     if list(module.parameters(recurse=False)) and not hasattr(module, "weight"):
         # Only the bias of the pruned sublayer is left.

@@ -63,7 +63,9 @@ class HeadBundles:
         rows = []
         for layer, row in enumerate(scores):
             open_heads = row.isfinite().nonzero().flatten().tolist()
-            layer_groups = range(len(row)) if groups is None else groups[layer]
+            layer_groups = range(len(row))
+            if groups is not None:
+                layer_groups = groups[layer]
             heads_by_group = {}
             for head in open_heads:
                 heads_by_group.setdefault(layer_groups[head], []).append(head)
@@ -72,21 +74,26 @@ class HeadBundles:
             if unit == "query" and is_grouped:
                 bundles = _across_groups(bundles, row)
             heads.append(bundles)
-            means = [row[bundle].double().mean() for bundle in bundles]
-            rows.append(torch.stack(means) if means else torch.zeros(0, dtype=torch.float64))
+            means = [row[bundle].double().mean().item() for bundle in bundles]
+            rows.append(torch.tensor(means, dtype=torch.float64))
         return cls(heads, pad_sequence(rows, batch_first=True, padding_value=torch.nan))
 
     @property
     def size(self) -> int:
         """Number of heads in the largest bundle."""
-        sizes = [len(bundle) for layer in self.heads for bundle in layer]
-        return max(sizes, default=1)
+        largest = 1
+        for bundles in self.heads:
+            largest = max([largest, *map(len, bundles)])
+        return largest
 
     def members(self, chosen: dict[int, list[int]]) -> dict[int, list[int]]:
         """Return the heads of chosen bundles by layer, in ascending order."""
         heads = {}
         for layer, bundles in chosen.items():
-            heads[layer] = sorted(head for bundle in bundles for head in self.heads[layer][bundle])
+            members = []
+            for bundle in bundles:
+                members += self.heads[layer][bundle]
+            heads[layer] = sorted(members)
         return heads
 
 
