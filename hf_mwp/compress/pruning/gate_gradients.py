@@ -1,6 +1,7 @@
 """Knowledgeable scores of heads and neurons, measured by gradients of gates."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -16,7 +17,7 @@ from hf_mwp.utils.usage_error import UsageError
 
 from .gates import HeadGates, NeuronGates
 from .head_importance import left_unchanged
-from .knowledgeable_scores import KnowledgeableScores, UnitScores
+from .knowledgeable_scores import KnowledgeableScores, UnitScores, shared_groups
 
 
 @checked
@@ -65,7 +66,8 @@ def measure_scores(
 
         sums, settings = sum_gradients(teacher, batches, student, temperature, new_gates, score, per_example)
     counts = ([1] * len(head_ones), [1] * len(neuron_ones))
-    scores = [scores_of_layers(loss_sums, counts) for loss_sums in sums]
+    groups = shared_groups(teacher)
+    scores = [replace(scores_of_layers(loss_sums, counts), groups=groups) for loss_sums in sums]
     return KnowledgeableScores(*scores, about={"per_example": per_example, **settings})
 
 
