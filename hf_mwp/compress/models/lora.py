@@ -194,10 +194,12 @@ def _find_targets(encoder: PreTrainedModel, targets: Sequence[str] | None) -> li
     names_by_module = defaultdict(list)
     for name, module in encoder.named_modules():
         if type(module) is nn.Linear:
-            part = None if architecture is None else architecture.part_of(name)
-            if part is not None:
-                names_by_target[part].append(name)
-            if part is not None or architecture is None:
+            field = None
+            if architecture is not None:
+                field = architecture.part_of(name)
+            if field is not None:
+                names_by_target[field].append(name)
+            if field is not None or architecture is None:
                 names_by_module[name.rpartition(".")[2]].append(name)
     if architecture is None:
         names_by_target = names_by_module

@@ -404,9 +404,9 @@ def test_knowledgeable_scores_per_example_equal_those_of_single_rows(name):
 def test_sparse_teacher_equals_masked_teacher(name, unit, uniform, tmp_path):
     teacher = tiny_causal(name)
     batch = tiny_causal_batch()
-    measured = measure_scores(teacher, [batch])
+    measured = measure_scores(teacher, [batch], tiny_causal(name, seed=1))
     measured.save(tmp_path)
-    scores = type(measured).load(tmp_path).combined(1.0)
+    scores = type(measured).load(tmp_path).combined()
     sparsifier = UnitSparsifier(unit=unit, uniform=uniform)
     sparsifier.check(teacher, scores, 0.5)
     sparse = sparsifier.sparse(teacher, scores, 0.5)
