@@ -29,8 +29,11 @@ from hf_mwp.compress.losses import CKALoss, CosineLoss, GramLoss, NSTLoss, Procr
 from hf_mwp.compress.models import (
     MwpStudentConfig,
     MwpStudentForMaskedLM,
+    MwpStudentForMultipleChoice,
     MwpStudentForPreTraining,
+    MwpStudentForQuestionAnswering,
     MwpStudentForSequenceClassification,
+    MwpStudentForTokenClassification,
     MwpStudentModel,
 )
 from hf_mwp.compress.models.lora import add_lora
@@ -132,6 +135,19 @@ MODELS = {
     "classifier": lambda: (
         student(MwpStudentForSequenceClassification, num_labels=3),
         tokens(labels=torch.zeros(2, dtype=torch.long)),
+    ),
+    "classifier of tokens": lambda: (student(MwpStudentForTokenClassification), tokens(labels=torch.zeros_like(MASKED))),
+    "question answering": lambda: (
+        student(MwpStudentForQuestionAnswering),
+        tokens(start_positions=torch.tensor([1, 9]), end_positions=torch.tensor([2, 9])),
+    ),
+    "multiple choice": lambda: (
+        student(MwpStudentForMultipleChoice),
+        {
+            "input_ids": torch.full((2, 3, 7), 6),
+            "attention_mask": torch.ones(2, 3, 7, dtype=torch.long),
+            "labels": torch.tensor([2, -100]),
+        },
     ),
     "solver": lambda: solver_and_batch(),
     "BERT with gates": lambda: gated(tiny_classifier(), tokens(labels=torch.zeros(2, dtype=torch.long))),
