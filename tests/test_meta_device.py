@@ -136,7 +136,10 @@ MODELS = {
         student(MwpStudentForSequenceClassification, num_labels=3),
         tokens(labels=torch.zeros(2, dtype=torch.long)),
     ),
-    "classifier of tokens": lambda: (student(MwpStudentForTokenClassification), tokens(labels=torch.zeros_like(MASKED))),
+    "classifier of tokens": lambda: (
+        student(MwpStudentForTokenClassification),
+        tokens(labels=torch.zeros_like(MASKED)),
+    ),
     "question answering": lambda: (
         student(MwpStudentForQuestionAnswering),
         tokens(start_positions=torch.tensor([1, 9]), end_positions=torch.tensor([2, 9])),

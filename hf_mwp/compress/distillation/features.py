@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from hf_mwp.compress.models.cut_model import NoHeads
-from hf_mwp.compress.models.model_kind import unwrapped
+from hf_mwp.compress.models.model_kind import find_token_mask, num_choices, unwrapped
 from hf_mwp.compress.models.model_outputs import named_outputs
 
 
@@ -149,9 +149,12 @@ def read_features(
 
 
 def token_mask(inputs: Mapping[str, Any], shape: Sequence[int], device: Any) -> Tensor:
-    """Return a mask `(batch, tokens)` that is true at tokens, or everywhere without an attention mask in the batch."""
-    mask = inputs.get("attention_mask")
-    if mask is None or mask.dim() != 2:
+    """Return a mask `(batch, tokens)` that is true at tokens, or everywhere without an attention mask in the batch.
+    For multiple choice, it has a row for each choice."""
+    mask = find_token_mask(inputs)
+    if mask is None:
+        if num_choices(inputs) is not None:
+            shape = inputs["input_ids"].flatten(0, 1).shape
         return torch.ones(tuple(shape), dtype=torch.bool, device=device)
     return mask.bool()
 

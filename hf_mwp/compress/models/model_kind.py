@@ -5,10 +5,12 @@ from dataclasses import dataclass
 from inspect import Parameter, signature
 from typing import Any
 
+import transformers
 from accelerate.utils import extract_model_from_parallel
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
+from .head_predictions import ANSWER_SPANS, REPLACED_TOKENS, SENTENCE_ORDER, SENTENCE_PAIRS
 from .prediction_kind import CLASSES, PIXELS, PredictionKind
 
 
@@ -25,6 +27,7 @@ class ModelKind:
     has_decoder: bool = False  # a decoder stack reads the labels and generates
     prediction: PredictionKind = CLASSES  # what a soft loss compares and a teacher cache stores
     reduction: str = "mean"  # of a logit loss that is added to the model's own loss; see [`LogitDistillationLoss`]
+    labels: tuple[str, ...] = ("labels",)  # arguments of `forward` with which the model computes its own loss
 
     def training_rules_class(self) -> type:
         """Return the rules for training models of this kind: a [`~trainers.training_rules.TrainingRules`] class."""
@@ -70,7 +73,7 @@ class ModelKind:
         compared, or `None` for all. With `needs_labels`, rows of a classifier with the label -100 are left out."""
         labels = inputs.get("labels")
         if self.per_position:
-            return inputs.get("attention_mask") if labels is None else labels != -100
+            return find_token_mask(inputs) if labels is None else labels != -100
         if needs_labels and labels is not None and not labels.is_floating_point():
             return labels != -100
         return None
@@ -136,11 +139,102 @@ class ImageSegmenterKind(ModelKind):
         return None
 
 
+class QuestionKind(ModelKind):
+    """Kind of models that find the answer to a question in a text, by its first and last token."""
+
+    def positions(self, inputs: Mapping[str, Any], needs_labels: bool = False) -> Tensor | None:
+        starts = inputs.get("start_positions")
+        tokens = inputs.get("input_ids", inputs.get("inputs_embeds"))
+        if not needs_labels or starts is None or tokens is None:
+            return None
+        # Models of Transformers leave out answers after the last token.
+        return starts.view(-1) < tokens.shape[1]
+
+
+class MultipleChoiceKind(ModelKind):
+    """Kind of models that choose one of several texts in a row. Their inputs are `(batch, choices, tokens)`."""
+
+    def training_rules_class(self) -> type:
+        from hf_mwp.compress.trainers.multiple_choice_training_rules import MultipleChoiceTrainingRules
+
+        return MultipleChoiceTrainingRules
+
+
+class ReplacedTokenKind(ModelKind):
+    """Kind of models that predict of each token whether it was replaced (ELECTRA)."""
+
+    def positions(self, inputs: Mapping[str, Any], needs_labels: bool = False) -> Tensor | None:
+        return find_token_mask(inputs)
+
+
+class UnmatchedKind(ModelKind):
+    """Kind of models whose predictions cannot be compared one by one, such as the boxes of two object detectors."""
+
+    def training_rules_class(self) -> type:
+        from hf_mwp.compress.trainers.unmatched_training_rules import UnmatchedTrainingRules
+
+        return UnmatchedTrainingRules
+
+    def check_shape(self, model: Any, logits: Tensor | None) -> None:
+        raise ValueError(
+            f"`{type(unwrapped(model)).__name__}` is a {self.name}, whose predictions do not correspond one to one to "
+            "those of another model. Compare hidden states: set `soft_label_weight=0` (labels and hidden states) or "
+            "`prediction_weight=0` (only hidden states)."
+        )
+
+    def positions(self, inputs: Mapping[str, Any], needs_labels: bool = False) -> Tensor | None:
+        return None
+
+
 CLASSIFIER = ModelKind("classifier")
 TOKEN_MODEL = ModelKind("token model", per_position=True)
 SEQ2SEQ = Seq2SeqKind("sequence-to-sequence model", per_position=True, has_decoder=True)
 CAUSAL = CausalKind("causal language model", per_position=True)
 IMAGE_SEGMENTER = ImageSegmenterKind("image segmentation model", prediction=PIXELS)
+POSITION_LABELS = ("start_positions", "end_positions")
+QUESTION = QuestionKind("question answering model", prediction=ANSWER_SPANS, labels=POSITION_LABELS)
+MULTIPLE_CHOICE = MultipleChoiceKind("multiple choice model")
+REPLACED_TOKEN = ReplacedTokenKind("detector of replaced tokens", per_position=True, prediction=REPLACED_TOKENS)
+PRETRAINING_LABELS = ("labels", "next_sentence_label")
+PRETRAINING = ModelKind("pretraining model", per_position=True, prediction=SENTENCE_PAIRS, labels=PRETRAINING_LABELS)
+ORDER_LABELS = ("labels", "sentence_order_label")
+ORDER_PRETRAINING = ModelKind("pretraining model", per_position=True, prediction=SENTENCE_ORDER, labels=ORDER_LABELS)
+CTC = UnmatchedKind("CTC model")
+DETECTOR = UnmatchedKind("object detection model")
+INSTANCE_SEGMENTER = UnmatchedKind("instance segmentation model")
+
+# Kinds of models with a head by the labels that only `forward` of this kind reads, and by the Auto class.
+LABEL_KINDS = {
+    "start_positions": QUESTION,
+    "next_sentence_label": PRETRAINING,
+    "sentence_order_label": ORDER_PRETRAINING,
+}
+AUTO_CLASS_KINDS = {
+    "AutoModelForMultipleChoice": MULTIPLE_CHOICE,
+    "AutoModelForCTC": CTC,
+    "AutoModelForObjectDetection": DETECTOR,
+    "AutoModelForInstanceSegmentation": INSTANCE_SEGMENTER,
+    "AutoModelForUniversalSegmentation": INSTANCE_SEGMENTER,
+}
+
+
+def find_token_mask(inputs: Mapping[str, Any]) -> Tensor | None:
+    """Return the mask of the tokens of a batch that are not padding, or `None` if all are tokens: `(batch, length)`,
+    or, for several texts in a row (multiple choice), `(batch * choices, length)`, as the hidden states."""
+    mask = inputs.get("attention_mask")
+    if mask is None:
+        return None
+    if mask.dim() == 3 and num_choices(inputs) is not None:
+        mask = mask.flatten(0, 1)
+    return mask if mask.dim() == 2 else None
+
+
+def num_choices(inputs: Mapping[str, Any]) -> int | None:
+    """Return the number of texts in each row of a batch, or `None` if rows are single texts."""
+    input_ids = inputs.get("input_ids")
+    if input_ids is None or input_ids.dim() != 3:
+        return None
+    return input_ids.shape[1]
 
 
 def names_its_kind(model: Any) -> bool:
@@ -194,6 +288,9 @@ def kind_of(model: Any, logits: Tensor | None = None) -> ModelKind:
     model = unwrapped(model)
     if names_its_kind(model):
         return model.kind
+    head_kind = _kind_of_head(model)
+    if head_kind is not None:
+        return head_kind
     is_per_row = logits is not None and logits.dim() <= 2
     if isinstance(model, PreTrainedModel) and model.can_generate():
         if model.config.is_encoder_decoder:
@@ -201,9 +298,37 @@ def kind_of(model: Any, logits: Tensor | None = None) -> ModelKind:
         # A wrapper may choose the scores of some tokens, as a classifier does.
         if not is_per_row:
             return CAUSAL
+    elif is_per_row and _detects_replaced_tokens(model):
+        return REPLACED_TOKEN
     if logits is None or is_per_row:
         return CLASSIFIER
     return TOKEN_MODEL if logits.dim() == 3 else IMAGE_SEGMENTER
+
+
+def _kind_of_head(model: Any) -> ModelKind | None:
+    """Return the kind of a model that is recognised by its head, or `None`."""
+    if isinstance(model, nn.Module):
+        names = signature(model.forward).parameters
+        for label, kind in LABEL_KINDS.items():
+            if label in names:
+                return kind
+        for auto_class, kind in AUTO_CLASS_KINDS.items():
+            if _has_auto_class(model, auto_class):
+                return kind
+    return None
+
+
+def _has_auto_class(model: nn.Module, auto_class: str) -> bool:
+    """Return whether an Auto class loads the class of a model, or one that it is derived from."""
+    if not isinstance(model, PreTrainedModel):
+        return False
+    model_class = getattr(transformers, auto_class)._model_mapping.get(type(model.config), None)
+    return isinstance(model_class, type) and isinstance(model, model_class)
+
+
+def _detects_replaced_tokens(model: nn.Module) -> bool:
+    # Pretraining models with logits for each token, if they have no language modelling head.
+    return _has_auto_class(model, "AutoModelForPreTraining") and not _has_auto_class(model, "AutoModelForMaskedLM")
 
 
 def num_rows(inputs: Mapping[str, Any]) -> int:

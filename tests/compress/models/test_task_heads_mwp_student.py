@@ -9,7 +9,6 @@ from transformers import (
     AutoModelForMultipleChoice,
     AutoModelForQuestionAnswering,
     AutoModelForTokenClassification,
-    BertConfig,
     BertForQuestionAnswering,
 )
 
@@ -22,6 +21,7 @@ from hf_mwp.compress.models.mwp_student import (
 from hf_mwp.compress.models.mwp_student.task_heads_mwp_student import position_cross_entropy
 from tests.compress.models.tiny_student import assert_all_weights_are_loaded, pruned_config, tiny_config
 from tests.compress.pruning.encoders import head_batch, tiny_batch
+from tests.tiny import tiny_bert_config
 
 
 TASK_CLASSES = {
@@ -93,10 +93,10 @@ def test_position_loss_by_hand():
 
 
 def test_question_loss_is_that_of_transformers():
-    config = BertConfig(vocab_size=40, hidden_size=24, num_hidden_layers=2, num_attention_heads=4, intermediate_size=20)
-    source = BertForQuestionAnswering(config).eval()
+    source = BertForQuestionAnswering(tiny_bert_config()).eval()
     student = MwpStudentForQuestionAnswering.from_encoder(source)
-    inputs = tiny_batch(source) | {"start_positions": torch.tensor([1, 8, 9]), "end_positions": torch.tensor([3, 9, -1])}
+    inputs = tiny_batch(source)
+    inputs |= {"start_positions": torch.tensor([1, 8, 9]), "end_positions": torch.tensor([3, 9, -1])}
     expected = source(**inputs)
     output = student(**inputs)
     torch.testing.assert_close(output.loss, expected.loss)

@@ -6,7 +6,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from hf_mwp.compress.losses import LogitDistillationLoss
-from hf_mwp.compress.models.model_kind import has_exclusive_classes, kind_of, unwrapped
+from hf_mwp.compress.models.model_kind import has_exclusive_classes, kind_of, num_rows, unwrapped
 from hf_mwp.compress.models.prediction_kind import PredictionKind
 from hf_mwp.utils.checked_types import checked
 
@@ -20,7 +20,9 @@ class SoftLabels(PredictionObjective):
     a Neural Network, https://huggingface.co/papers/1503.02531). For a classifier, these are the probabilities of the
     classes, for image segmentation at each pixel; for a tree decoder, those of the symbols at each position of the
     expression. For a solver that scores
-    candidates, the loss has two parts: whether each candidate is accepted, and which candidate is the answer.
+    candidates, the loss has two parts: whether each candidate is accepted, and which candidate is the answer. For
+    question answering, its two parts have half the weight, and compare the probabilities of the tokens to be the first
+    and the last one of the answer; for pretraining, they are those of tokens and of sentences.
 
     Args:
         temperature (`float`), scale_by_square (`bool`), direction (`str`), skew_alpha (`float`):
@@ -70,9 +72,11 @@ class SoftLabels(PredictionObjective):
         super().setup(student, teacher, inputs)
         self.teacher_reads = prediction.outputs
         self.listed = prediction.outputs if prediction.is_ragged else ()
-        self.parts = dict.fromkeys(map(self._part, prediction.outputs), self.weight)
+        self.storage = prediction.storage
+        self.parts = dict.fromkeys(map(self._part, prediction.outputs), self.weight * prediction.part_weight)
         if self.uses_probabilities:
-            num_classes = prediction.class_scores("logits", student["logits"]).shape[-1]
+            first = prediction.outputs[0]
+            num_classes = prediction.class_scores(first, student[first]).shape[-1]
             exclusive = has_exclusive_classes(student.model) and has_exclusive_classes(teacher.model)
             if num_classes < 2 or not exclusive:
                 raise ValueError(
@@ -98,12 +102,20 @@ class SoftLabels(PredictionObjective):
         positions = self.positions(inputs)
         losses = {}
         for name in prediction.outputs:
-            arguments = [prediction.class_scores(name, student[name]), prediction.class_scores(name, teacher[name])]
+            student_scores = prediction.class_scores(name, student[name], inputs)
+            teacher_scores = prediction.class_scores(name, teacher[name], inputs)
+            arguments = [student_scores, teacher_scores]
             mask = prediction.mask(name, student[name], positions)
             if mask is not None:
                 arguments.append(mask)
             losses[self._part(name)] = self.loss(*arguments)
         return losses
+
+    def num_items(self, inputs: Mapping[str, Any]) -> dict[str, Tensor | int | None]:
+        counts = super().num_items(inputs)
+        for name in self.kind.prediction.row_outputs:
+            counts[self._part(name)] = num_rows(inputs)
+        return counts
 
 
 def _class_shape(prediction: PredictionKind, name: str, features: Features) -> tuple[int, ...] | None:
