@@ -45,6 +45,7 @@ from hf_mwp.compress.trainers import (
     Seq2SeqDistillationConfig,
     Seq2SeqDistillationTrainer,
 )
+from tests.compress.trainers.task_heads import TASKS
 from tests.tiny import (
     tiny_athena_solver,
     tiny_classifier,
@@ -260,6 +261,15 @@ def test_a_step_of_all_objectives(name, tmp_path):
     args = DistillationConfig(str(tmp_path), use_cpu=True, report_to="none")
     trainer = DistillationTrainer(student, teacher, args, objectives=[make() for make in makes], **rows)
     take_step_of(trainer, student, teacher)
+
+
+@pytest.mark.parametrize("name", ["answers", "choices", "pretraining"])
+def test_a_step_of_other_heads(name, tmp_path):
+    task = TASKS[name]
+    models = task.make(), task.make(24, 4, 1)
+    args = DistillationConfig(str(tmp_path), use_cpu=True, report_to="none", hidden_loss="mse+cka+pkd+minilm")
+    trainer = DistillationTrainer(*models, args, task.collate, task.rows(4))
+    take_step_of(trainer, *models)
 
 
 @pytest.mark.parametrize("name", ["bart", "m2m_100", "t5"])

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from inspect import Parameter, signature
 from typing import Any
 
@@ -176,10 +177,11 @@ class UnmatchedKind(ModelKind):
         return UnmatchedTrainingRules
 
     def check_shape(self, model: Any, logits: Tensor | None) -> None:
+        class_name = type(unwrapped(model)).__name__
         raise ValueError(
-            f"`{type(unwrapped(model)).__name__}` is a {self.name}, whose predictions do not correspond one to one to "
-            "those of another model. Compare hidden states: set `soft_label_weight=0` (labels and hidden states) or "
-            "`prediction_weight=0` (only hidden states)."
+            f"The predictions of `{class_name}` ({self.name}) do not correspond one to one to those of another model. "
+            "Compare hidden states: set `soft_label_weight=0` (labels and hidden states) or `prediction_weight=0` "
+            "(only hidden states)."
         )
 
     def positions(self, inputs: Mapping[str, Any], needs_labels: bool = False) -> Tensor | None:
@@ -288,9 +290,10 @@ def kind_of(model: Any, logits: Tensor | None = None) -> ModelKind:
     model = unwrapped(model)
     if names_its_kind(model):
         return model.kind
-    head_kind = _kind_of_head(model)
-    if head_kind is not None:
-        return head_kind
+    if isinstance(model, nn.Module):
+        head_kind = _kind_of_head(type(model), type(getattr(model, "config", None)))
+        if head_kind is not None:
+            return head_kind
     is_per_row = logits is not None and logits.dim() <= 2
     if isinstance(model, PreTrainedModel) and model.can_generate():
         if model.config.is_encoder_decoder:
@@ -298,37 +301,38 @@ def kind_of(model: Any, logits: Tensor | None = None) -> ModelKind:
         # A wrapper may choose the scores of some tokens, as a classifier does.
         if not is_per_row:
             return CAUSAL
-    elif is_per_row and _detects_replaced_tokens(model):
+    elif is_per_row and _detects_replaced_tokens(type(model), type(getattr(model, "config", None))):
         return REPLACED_TOKEN
     if logits is None or is_per_row:
         return CLASSIFIER
     return TOKEN_MODEL if logits.dim() == 3 else IMAGE_SEGMENTER
 
 
-def _kind_of_head(model: Any) -> ModelKind | None:
-    """Return the kind of a model that is recognised by its head, or `None`."""
-    if isinstance(model, nn.Module):
-        names = signature(model.forward).parameters
-        for label, kind in LABEL_KINDS.items():
-            if label in names:
-                return kind
-        for auto_class, kind in AUTO_CLASS_KINDS.items():
-            if _has_auto_class(model, auto_class):
-                return kind
+@cache
+def _kind_of_head(model_class: type, config_class: type) -> ModelKind | None:
+    """Return the kind of models of a class that is recognised by the head, or `None`."""
+    names = signature(model_class.forward).parameters
+    for label, kind in LABEL_KINDS.items():
+        if label in names:
+            return kind
+    for auto_class, kind in AUTO_CLASS_KINDS.items():
+        if _loads(auto_class, model_class, config_class):
+            return kind
     return None
 
 
-def _has_auto_class(model: nn.Module, auto_class: str) -> bool:
-    """Return whether an Auto class loads the class of a model, or one that it is derived from."""
-    if not isinstance(model, PreTrainedModel):
+@cache
+def _detects_replaced_tokens(model_class: type, config_class: type) -> bool:
+    """Return whether models of a class are pretrained without a language modelling head."""
+    if _loads("AutoModelForMaskedLM", model_class, config_class):
         return False
-    model_class = getattr(transformers, auto_class)._model_mapping.get(type(model.config), None)
-    return isinstance(model_class, type) and isinstance(model, model_class)
+    return _loads("AutoModelForPreTraining", model_class, config_class)
 
 
-def _detects_replaced_tokens(model: nn.Module) -> bool:
-    # Pretraining models with logits for each token, if they have no language modelling head.
-    return _has_auto_class(model, "AutoModelForPreTraining") and not _has_auto_class(model, "AutoModelForMaskedLM")
+def _loads(auto_class: str, model_class: type, config_class: type) -> bool:
+    """Return whether an Auto class loads a class of models, or one that it is derived from."""
+    loaded_class = getattr(transformers, auto_class)._model_mapping.get(config_class, None)
+    return isinstance(loaded_class, type) and issubclass(model_class, loaded_class)
 
 
 def num_rows(inputs: Mapping[str, Any]) -> int:
