@@ -19,7 +19,9 @@ _NAMES = {
     "commands.building": ("build_solver", "load_solver", "make_student"),
     "commands.hub": ("push_solver_to_hub",),
     "commands.tasks.glue_files": ("load_glue",),
-    "compress.distillation": ("average_parameters", "make_seq2seq_student", "mix_parameters"),
+    "compress.distillation": (
+        *("average_parameters", "make_causal_student", "make_seq2seq_student", "mix_parameters"),
+    ),
     "compress.models": (
         *("MwpStudentConfig", "MwpStudentForMaskedLM", "MwpStudentForMultipleChoice", "MwpStudentForPreTraining"),
         *("MwpStudentForQuestionAnswering", "MwpStudentForSequenceClassification"),
@@ -28,8 +30,9 @@ _NAMES = {
     "compress.models.lora": ("add_lora", "merge_lora"),
     "compress.pruning": ("HeadPruningCallback", "export_dense", "prune_heads", "prune_neurons"),
     "compress.trainers": (
-        *("DistillationConfig", "DistillationTrainer", "RecursiveDistillationConfig", "Seq2SeqDistillationConfig"),
-        *("Seq2SeqDistillationTrainer", "StarkConfig", "StarkTrainer", "recursive_distillation"),
+        *("CausalLMDistillationConfig", "DistillationConfig", "DistillationTrainer", "RecursiveDistillationConfig"),
+        *("Seq2SeqDistillationConfig", "Seq2SeqDistillationTrainer", "StarkConfig", "StarkTrainer"),
+        *("recursive_distillation", "tokenize_causal_rows"),
     ),
     "runtime.expressions": ("Expression", "ExpressionError"),
     "runtime.output_vocabulary": ("OutputVocabulary",),

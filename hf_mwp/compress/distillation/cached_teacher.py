@@ -5,7 +5,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -99,7 +99,7 @@ class CachedTeacher:
         teacher = list(map(hash_model, members_of(model)))
         if not isinstance(model, EnsembleTeacher):
             [teacher] = teacher
-        return {
+        sources = {
             "teacher": teacher,
             "teacher_class": type(model).__name__,
             "processing": hash_processing(self.processing),
@@ -111,6 +111,9 @@ class CachedTeacher:
             "mixed_precision": self.mixed_precision,
             "format": [FORMAT, "safetensors"],
         }
+        if request.top_classes is not None and request.logits:
+            sources["top_classes"] = asdict(request.top_classes)
+        return sources
 
     def _read(self, dataset: Any, rows: Sequence[int]) -> list[Any]:
         """Return rows in the collator's format."""
@@ -145,8 +148,10 @@ class CachedTeacher:
         first = members_of(extract_model_from_parallel(self.model))[0]
         batch = collate(checked)
         output = self._run(batch)
-        layout = OutputLayout.of(output, self.live.request, kind_of(first).num_symbols(first))
-        packed = layout.pack(output, batch)
+        kind = kind_of(first)
+        request = self.live.request
+        layout = OutputLayout.of(output, request, kind.num_symbols(first), kind.label_shift)
+        packed = layout.pack(output, batch, request.top_classes)
         packed_size = 0
         for row in packed:
             packed_size += sum(array.nbytes for array in row.values())
@@ -167,7 +172,7 @@ class CachedTeacher:
                 batch_rows = rows[start : start + self.batch_size]
                 batch = collate(batch_rows)
                 output = self._run(batch)
-                yield [keys[row] for row in batch_rows], layout.pack(output, batch)
+                yield [keys[row] for row in batch_rows], layout.pack(output, batch, request.top_classes)
                 self.progress(start + len(batch_rows), len(rows))
 
         self.cache.fill(layout, sources, batches())

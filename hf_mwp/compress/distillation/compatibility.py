@@ -1,6 +1,6 @@
 """Checks, before any training, that a student can learn from a teacher."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from torch import Tensor, nn
@@ -32,13 +32,14 @@ def needs_own_inputs(processing: Any, teacher_processing: Any) -> bool:
     student_tokenizer = getattr(processing, "tokenizer", processing)
     teacher_tokenizer = getattr(teacher_processing, "tokenizer", teacher_processing)
     same_tokens = student_tokenizer.get_vocab() == teacher_tokenizer.get_vocab()
+    share_tokens = same_tokens or _differ_in_added_tokens(student_tokenizer, teacher_tokenizer)
     mask_numbers = hasattr(processing, "number_tokens") and hasattr(teacher_processing, "number_tokens")
-    if not mask_numbers and not same_tokens:
+    if not mask_numbers and not share_tokens:
         raise ValueError(
             f"Student and teacher have different tokenizers (with {len(student_tokenizer)} and "
             f"{len(teacher_tokenizer)} tokens), so the same ids mean different words. Create the student with the "
-            "teacher's tokenizer. A sequence-to-sequence student can also learn from texts that the teacher generates "
-            "(`hf-mwp pseudo-label`)."
+            "teacher's tokenizer. A student that generates texts can also learn from those that the teacher generates "
+            "(for encoder-decoder models: `hf-mwp pseudo-label`)."
         )
     remedy = "Both processors must read problems in the same way: use the teacher's processor."
     for name in ("vocabulary", "parse_number_words", "number_reading", "language"):
@@ -46,6 +47,45 @@ def needs_own_inputs(processing: Any, teacher_processing: Any) -> bool:
     if not mask_numbers:
         return False
     return not (same_tokens and processing.number_tokens == teacher_processing.number_tokens)
+
+
+def count_shared_tokens(processing: Any, teacher_processing: Any) -> int:
+    """Return the number of first token ids that mean the same in the tokenizers of student and teacher."""
+    student_tokens = _tokens_by_id(getattr(processing, "tokenizer", processing))
+    teacher_tokens = _tokens_by_id(getattr(teacher_processing, "tokenizer", teacher_processing))
+    count = 0
+    while count in student_tokens and student_tokens[count] == teacher_tokens.get(count):
+        count += 1
+    return count
+
+
+def check_shared_tokens(rows: Iterable[tuple[int, Mapping[str, Any]]], num_shared: int, processing: Any) -> None:
+    """Raise `UsageError` if numbered rows have tokens that are not among the first `num_shared`, which the teacher
+    knows."""
+    tokenizer = getattr(processing, "tokenizer", processing)
+    for number, row in rows:
+        highest = max(row["input_ids"])
+        if highest >= num_shared:
+            token = tokenizer.convert_ids_to_tokens(int(highest))
+            raise UsageError(
+                f"Row {number} of the training rows has the token {token!r} (number {highest}), which is not in "
+                "the teacher's tokenizer. Leave such rows out, or add the token to the teacher."
+            )
+
+
+def _tokens_by_id(tokenizer: Any) -> dict[int, str]:
+    return {number: token for token, number in tokenizer.get_vocab().items()}
+
+
+def _differ_in_added_tokens(student_tokenizer: Any, teacher_tokenizer: Any) -> bool:
+    """Return whether two vocabularies are the same but for tokens that were added at the end."""
+    num_shared = count_shared_tokens(student_tokenizer, teacher_tokenizer)
+    for tokenizer in (student_tokenizer, teacher_tokenizer):
+        added = tokenizer.get_added_vocab()
+        for token, number in tokenizer.get_vocab().items():
+            if number >= num_shared and token not in added:
+                return False
+    return num_shared > 0
 
 
 def check_only_predictions(objectives: Sequence[Objective]) -> None:

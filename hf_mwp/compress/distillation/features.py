@@ -8,8 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from hf_mwp.compress.models.batch_inputs import find_token_mask, num_choices, shift_labels
 from hf_mwp.compress.models.cut_model import NoHeads
-from hf_mwp.compress.models.model_kind import find_token_mask, num_choices, unwrapped
+from hf_mwp.compress.models.model_kind import unwrapped
 from hf_mwp.compress.models.model_outputs import named_outputs
 
 
@@ -46,7 +47,8 @@ class Features:
     other names are fields of `output`. In an encoder-decoder model these layers are the encoder's;
     `"decoder_hidden_4"`, `"decoder_attention_4"`, `"decoder_query_4"` and so on refer to the decoder, and
     `"cross_attention_4"` to its attention to the encoder. `projected` contains hidden states after
-    [`FeatureProjections`]. The `model` itself is passed only for [`Objective.setup`].
+    [`FeatureProjections`]. The `model` itself is passed only for [`Objective.setup`], as is `num_shared_tokens`, the
+    number of first tokens that are the same in the tokenizers of student and teacher, if it is known.
     """
 
     def __init__(self, output: Any, recorded: Mapping[str, Tensor] | None = None, model: Any = None) -> None:
@@ -54,6 +56,7 @@ class Features:
         self.model = model
         self.recorded = recorded or {}
         self.projected: dict[str, Tensor] = {}
+        self.num_shared_tokens: int | None = None
 
     def layers(self, kind: str) -> Sequence[Tensor]:
         """Return the outputs of all layers (`"hidden"`, `"decoder_attention"`, ...), or an empty tuple."""
@@ -64,7 +67,7 @@ class Features:
 
     def get(self, name: str) -> Tensor | None:
         """Return a field of the output such as `"loss"`, or `None` if it is missing."""
-        return self.output.get(name)
+        return self.recorded.get(name, self.output.get(name))
 
     def __getitem__(self, name: str) -> Tensor:
         if name in self.recorded:
@@ -187,9 +190,10 @@ def read_mask(name: str, inputs: Mapping[str, Any], shape: Sequence[int], device
     return token_mask(inputs, shape, device)
 
 
-def label_mask(inputs: Mapping[str, Any], shape: Sequence[int], device: Any) -> Tensor:
-    """Return a mask `(batch, positions)` of the logits that are compared: at labels, or at tokens without labels."""
+def label_mask(inputs: Mapping[str, Any], shape: Sequence[int], device: Any, label_shift: int = 0) -> Tensor:
+    """Return a mask `(batch, positions)` of the logits that are compared: where the label, `label_shift` positions
+    later, is not -100, or at tokens without labels."""
     labels = inputs.get("labels")
     if labels is None:
         return token_mask(inputs, shape, device)
-    return labels != -100
+    return shift_labels(labels, label_shift) != -100

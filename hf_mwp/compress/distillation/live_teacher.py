@@ -11,7 +11,7 @@ from torch import nn
 from hf_mwp.compress.models.model_kind import input_names, kind_of
 from hf_mwp.utils.usage_error import UsageError
 
-from .compatibility import check_frozen_teacher, needs_own_inputs
+from .compatibility import check_frozen_teacher, count_shared_tokens, needs_own_inputs
 from .ensemble_teacher import TEACHER_INPUTS, EnsembleTeacher, members_of
 from .features import Features, read_features
 from .objectives.objective import TeacherRequest
@@ -49,6 +49,12 @@ class LiveTeacher:
         is_plain = len(members) == 1 and not self.own_processors
         self.model = teachers[0] if is_plain else EnsembleTeacher(members)
         self.request = TeacherRequest(())
+        # Number of first tokens that the tokenizers of student and teachers share, or `None` if it is not known.
+        self.num_shared_tokens: int | None = None
+        for processor in self.processors:
+            if processor is not None and not self.own_processors:
+                num_shared = count_shared_tokens(processing, processor)
+                self.num_shared_tokens = min(num_shared, self.num_shared_tokens or num_shared)
 
     def check_student(self, student: nn.Module) -> None:
         """Raise `ValueError` if student and teacher share weights, or differ in symbols or tokens."""
@@ -87,6 +93,8 @@ class LiveTeacher:
         inputs.pop(TEACHER_INPUTS, None)
         if not self.request.features:
             return Features({})
+        teacher = members_of(self.model)[0]
+        all_inputs = kind_of(teacher).teacher_inputs(teacher, all_inputs)
         return read_features(self.model.eval(), all_inputs, self.request.options, self.request.features)
 
 

@@ -12,12 +12,13 @@ from safetensors.numpy import save
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from hf_mwp.compress.models.model_kind import num_choices
+from hf_mwp.compress.models.batch_inputs import num_choices, shift_labels
 from hf_mwp.compress.models.prediction_kind import PER_LABEL, PER_ROW, PER_TOKEN
 from hf_mwp.utils.row_store import RowStore, StoreError
 
 from .features import Features, label_mask, read_mask, token_mask
 from .objectives.objective import TeacherRequest
+from .top_classes import TOP_CLASSES, TopClasses
 
 
 # Lower scores mark classes that the model forbids. They are stored as -inf, which fp16 has, and read as `finfo.min`.
@@ -26,8 +27,9 @@ FORBIDDEN = -1e30
 CLASSES = "classes"
 POSITIONS = "positions"
 NODES = "nodes"
+TOP = "top"
 MASKS = {PER_TOKEN: token_mask, PER_LABEL: label_mask}
-DTYPES = {"F16": np.float16, "F32": np.float32}
+DTYPES = {"F16": np.float16, "F32": np.float32, "I32": np.int32}
 CacheError = StoreError
 """Error for a folder that does not contain the expected cache."""
 
@@ -39,19 +41,26 @@ class OutputLayout:
 
     Hidden states are stored only for tokens that are not padding, decoder states and logits only for positions with a
     label, and logits of a tree decoder only for operators, constants and numbers of the row. So the stored outputs of
-    a row do not depend on the other rows of its batch. Scores of candidates are all stored, in their order.
+    a row do not depend on the other rows of its batch. Scores of candidates are all stored, in their order. For a
+    large vocabulary, the logits are the log-probabilities of the most likely classes, which are stored beside them
+    ([`~distillation.top_classes.TopClasses`]).
     """
 
     states: Mapping[str, int] = field(default_factory=dict)  # width by name, see [`~distillation.features.Features`]
-    # CLASSES: a vector per row; POSITIONS: per labelled position; NODES: with columns for numbers; `None`: no logits.
+    # CLASSES: a vector per row; POSITIONS: per labelled position; NODES: with columns for numbers; TOP: per labelled
+    # position, the log-probabilities of the most likely classes; `None`: no logits.
     logits: str | None = None
-    columns: int = 0  # number of classes, or of a solver's operators and constants
+    columns: int = 0  # number of classes, of a solver's operators and constants, or of the most likely classes and one
     listed: list[str] = field(default_factory=list)  # outputs with one score per item, such as candidates
+    label_shift: int = 0  # number of positions from a prediction to its label
     storage: Mapping[str, str] = field(default_factory=dict)  # further outputs: PER_TOKEN, PER_LABEL or PER_ROW
 
     @classmethod
-    def of(cls, output: Features, request: TeacherRequest, num_symbols: int | None = None) -> Self:
-        """Return the layout of the requested outputs. `num_symbols` counts a solver's operators and constants."""
+    def of(
+        cls, output: Features, request: TeacherRequest, num_symbols: int | None = None, label_shift: int = 0
+    ) -> Self:
+        """Return the layout of the requested outputs. `num_symbols` counts a solver's operators and constants. Raises
+        `ValueError` for logits that cannot be stored."""
         states = {name: output[name].shape[-1] for name in request.states}
         listed = list(request.listed)
         if not request.logits:
@@ -62,11 +71,16 @@ class OutputLayout:
             raise ValueError(f"Logits of the shape {shape} cannot be cached. Set `cache_teacher_outputs=False`.")
         if num_symbols is not None:
             return cls(states, NODES, num_symbols, listed)
+        if request.top_classes is not None:
+            return cls(states, TOP, request.top_classes.count + 1, listed, label_shift)
         layout = CLASSES if logits.dim() == 2 else POSITIONS
-        return cls(states, layout, logits.shape[-1], listed)
+        return cls(states, layout, logits.shape[-1], listed, label_shift)
 
-    def pack(self, output: Features, inputs: Mapping[str, Any]) -> list[dict[str, np.ndarray]]:
-        """Return the arrays `(tokens, width)` of each row by name, in fp32 if a value is too large for fp16."""
+    def pack(
+        self, output: Features, inputs: Mapping[str, Any], top_classes: TopClasses | None = None
+    ) -> list[dict[str, np.ndarray]]:
+        """Return the arrays `(tokens, width)` of each row by name, in fp32 if a value is too large for fp16.
+        `top_classes` chooses the logits of the layout TOP."""
         arrays = {}
         for name in self.states:
             state = output[name]
@@ -74,12 +88,18 @@ class OutputLayout:
             lengths = _mask_of_rows(mask, inputs).sum(1).tolist()
             arrays[name] = _split(f"hidden states ({name})", state[mask], lengths)
         if self.logits is not None:
-            logits = output["logits"].float()
+            logits = output["logits"]
             positions = [1] * len(logits)
             if self.logits != CLASSES:
-                mask = label_mask(inputs, logits.shape[:2], logits.device)
+                mask = self._mask_of_logits(inputs, logits.shape[:2], logits.device)
                 logits = logits[mask]
                 positions = mask.sum(1).tolist()
+            if self.logits == TOP:
+                labels = inputs.get("labels")
+                targets = None if labels is None else shift_labels(labels, self.label_shift)[mask]
+                classes, logits = top_classes.of(logits, targets)
+                arrays[TOP_CLASSES] = [row.numpy() for row in classes.int().cpu().split(positions)]
+            logits = logits.float()
             logits = logits.masked_fill(logits <= FORBIDDEN, -math.inf)
             arrays["logits"] = _split("logits", logits, positions, may_forbid=True)
         for name in self.listed:
@@ -97,12 +117,16 @@ class OutputLayout:
             rows.append(row)
         return rows
 
+    def _mask_of_logits(self, inputs: Mapping[str, Any], shape: Sequence[int], device: Any) -> Tensor:
+        return label_mask(inputs, shape, device, self.label_shift)
+
     def assemble(self, rows: Sequence[Mapping[str, np.ndarray]], inputs: Mapping[str, Any]) -> dict[str, Tensor]:
         """Return padded tensors on the CPU from rows of [`~OutputLayout.pack`], at positions in the batch's masks."""
         dtype = np.dtype(np.float16)
         for row in rows:
-            for array in row.values():
-                dtype = np.promote_types(dtype, array.dtype)
+            for name, array in row.items():
+                if name != TOP_CLASSES:
+                    dtype = np.promote_types(dtype, array.dtype)
         batch = {}
         for name in self.listed:
             lists = [torch.from_numpy(row[name][:, 0].astype(dtype)) for row in rows]
@@ -117,17 +141,22 @@ class OutputLayout:
             logits = np.concatenate([row["logits"] for row in rows])
             batch["logits"] = torch.from_numpy(logits.astype(dtype))
         elif self.logits is not None:
-            mask = label_mask(inputs, _shape("logits", rows), None)
+            mask = self._mask_of_logits(inputs, _shape("logits", rows), None)
             width = self.columns
             if self.logits == NODES and inputs.get("number_positions") is not None:
                 width += inputs["number_positions"].shape[1]
             batch["logits"] = _padded("logits", rows, mask.numpy(), width, dtype)
+        if self.logits == TOP:
+            batch[TOP_CLASSES] = _padded(TOP_CLASSES, rows, mask.numpy(), self.columns - 1, np.int32)
         return batch
 
     def restore(self, batch: Mapping[str, Tensor], dtype: torch.dtype) -> Features:
         """Return the outputs on any device, in the student's `dtype`, or in fp32 if that is less exact than fp16."""
         outputs = {}
         for name, values in batch.items():
+            if name == TOP_CLASSES:
+                outputs[name] = values.long()
+                continue
             values = values.to(torch.promote_types(values.dtype, dtype))
             if name == "logits" or name in self.listed or name in self.storage:
                 values = values.masked_fill(values.isneginf(), torch.finfo(values.dtype).min)
@@ -209,7 +238,8 @@ def _padded(name: str, rows: Sequence[Mapping], mask: np.ndarray, width: int, dt
             positions = np.flatnonzero(row_mask)
         columns = values.shape[-1]
         batch[index, positions, :columns] = values
-        batch[index, positions, columns:] = -np.inf
+        if columns < width:
+            batch[index, positions, columns:] = -np.inf
     return torch.from_numpy(batch)
 
 
@@ -260,6 +290,9 @@ def _narrow(row: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Return the arrays of a row in fp16, or unchanged if a value is too large for fp16."""
     half = {}
     for name, values in row.items():
+        if name == TOP_CLASSES:
+            half[name] = values
+            continue
         with np.errstate(over="ignore"):
             half[name] = values.astype(np.float16)
         is_too_large = np.isinf(half[name]) & np.isfinite(values)

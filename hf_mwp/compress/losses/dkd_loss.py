@@ -1,15 +1,12 @@
 """Loss on a classifier's logits, with separate weights for the correct class and the other classes."""
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from hf_mwp.utils.checked_types import checked
 
-from .logit_distillation_loss import SoftenedLoss, kl
+from .logit_distillation_loss import FLOOR, SoftenedLoss, kl
 from .state_loss import citation_of
-
-
-FLOOR = -1e30  # minimum log-probability, so that forbidden classes and their gradients are finite
 
 
 class DKDLoss(SoftenedLoss):
@@ -25,6 +22,7 @@ class DKDLoss(SoftenedLoss):
             Weights of the two terms, as in the paper.
         scale_by_square (`bool`, *optional*, defaults to `True`), reduction (`str`, *optional*, defaults to `"mean"`):
             As in [`LogitDistillationLoss`].
+        num_classes (`int`, *optional*): As in [`LogitDistillationLoss`].
 
     References: Decoupled Knowledge Distillation: https://huggingface.co/papers/2203.08679 (equation 7)
 
@@ -32,7 +30,7 @@ class DKDLoss(SoftenedLoss):
     term.
 
     Inputs:
-        - student_logits, teacher_logits, mask: As in [`LogitDistillationLoss`].
+        - student_logits, teacher_logits, mask, top_classes: As in [`LogitDistillationLoss`].
         - targets (`torch.Tensor`): the correct class `(...)`, or a boolean mask of the correct classes
           `(..., classes)`.
 
@@ -51,25 +49,29 @@ class DKDLoss(SoftenedLoss):
         beta: float = 8.0,
         scale_by_square: bool = True,
         reduction: str = "mean",
+        num_classes: int | None = None,
     ) -> None:
-        super().__init__(temperature, scale_by_square, reduction)
+        super().__init__(temperature, scale_by_square, reduction, num_classes)
         if min(alpha, beta) < 0:
             raise ValueError(f"`alpha` and `beta` must not be negative, got {alpha} and {beta}.")
         self.alpha = alpha
         self.beta = beta
 
     def forward(
-        self, student_logits: Tensor, teacher_logits: Tensor, targets: Tensor, mask: Tensor | None = None
+        self,
+        student_logits: Tensor,
+        teacher_logits: Tensor,
+        targets: Tensor,
+        mask: Tensor | None = None,
+        top_classes: Tensor | None = None,
     ) -> Tensor:
         """Return the scalar fp32 loss. It is zero, with a zero gradient, if nothing is valid."""
-        student, teacher, rows = self.log_probabilities(student_logits, teacher_logits, mask)
-        if targets.shape == student.shape[:-1]:
-            targets = nn.functional.one_hot(targets.clamp(min=0), student.shape[-1])
-        targets = targets.bool()
+        return self.compare(student_logits, teacher_logits, mask, top_classes, targets)
+
+    def divergence(self, student: Tensor, teacher: Tensor, targets: Tensor | None = None) -> Tensor:
         student_correct, student_rest = _split(student.clamp(min=FLOOR), targets)
         teacher_correct, teacher_rest = _split(teacher.clamp(min=FLOOR), targets)
-        total = self.alpha * kl(teacher_correct, student_correct) + self.beta * kl(teacher_rest, student_rest)
-        return self.reduce(total, rows)
+        return self.alpha * kl(teacher_correct, student_correct) + self.beta * kl(teacher_rest, student_rest)
 
     citation = citation_of("zhao2022decoupled")
 

@@ -7,7 +7,11 @@ from torch import Tensor, nn
 
 from hf_mwp.utils.checked_types import checked
 
+from .position_chunks import sum_over_positions
 from .state_loss import citation_of, masked, valid_tokens
+
+
+FLOOR = -1e30  # minimum log-probability, so that forbidden classes and their gradients are finite
 
 
 def kl(first: Tensor, second: Tensor) -> Tensor:
@@ -46,9 +50,12 @@ DIRECTIONS = {
 
 
 class SoftenedLoss(nn.Module):
-    """Base class of losses between class probabilities that are softened by a temperature."""
+    """Base class of losses between class probabilities that are softened by a temperature. A derived class implements
+    `divergence`. Large logits are compared in chunks of positions ([`sum_over_positions`])."""
 
-    def __init__(self, temperature: float, scale_by_square: bool, reduction: str) -> None:
+    def __init__(
+        self, temperature: float, scale_by_square: bool, reduction: str, num_classes: int | None = None
+    ) -> None:
         super().__init__()
         if not temperature > 0:
             raise ValueError(f"`temperature` must be greater than 0, got {temperature}.")
@@ -57,15 +64,56 @@ class SoftenedLoss(nn.Module):
         self.temperature = temperature
         self.scale_by_square = scale_by_square
         self.reduction = reduction
+        self.num_classes = num_classes
 
-    def log_probabilities(self, student: Tensor, teacher: Tensor, mask: Tensor | None) -> tuple[Tensor, ...]:
-        """Return the softened log-probabilities of both models, equal at padding, and a mask of valid positions."""
-        if student.shape != teacher.shape:
-            raise ValueError(f"The logits have different shapes, {tuple(student.shape)} and {tuple(teacher.shape)}.")
-        rows = valid_tokens(mask, student)
-        student = masked(student, rows).float() / self.temperature
-        teacher = masked(teacher.detach(), rows).float() / self.temperature
-        return student.log_softmax(-1), teacher.log_softmax(-1), rows
+    def divergence(self, student: Tensor, teacher: Tensor, targets: Tensor | None = None) -> Tensor:
+        """Return the sum of the divergences over softened log-probabilities `(..., classes)`. `targets` is a boolean
+        mask of the correct classes."""
+        raise NotImplementedError
+
+    def compare(
+        self,
+        student_logits: Tensor,
+        teacher_logits: Tensor,
+        mask: Tensor | None,
+        top_classes: Tensor | None,
+        targets: Tensor | None = None,
+    ) -> Tensor:
+        """Return the scalar fp32 loss. It is zero, with a zero gradient, if nothing is valid."""
+        if top_classes is None and self.num_classes is None and student_logits.shape != teacher_logits.shape:
+            shapes = f"{tuple(student_logits.shape)} and {tuple(teacher_logits.shape)}"
+            raise ValueError(f"The logits have different shapes, {shapes}.")
+        valid = valid_tokens(mask, student_logits)
+        others = {"teacher": teacher_logits.detach(), "valid": valid}
+        if top_classes is not None:
+            others["top_classes"] = top_classes
+        if targets is not None:
+            others["targets"] = targets
+        total = sum_over_positions(self._sum, student_logits, others)
+        return self.reduce(total, valid)
+
+    def _sum(
+        self,
+        student: Tensor,
+        teacher: Tensor,
+        valid: Tensor,
+        top_classes: Tensor | None = None,
+        targets: Tensor | None = None,
+    ) -> Tensor:
+        """Return the sum of the divergences over all positions."""
+        student = masked(student[..., : self.num_classes], valid) / self.temperature
+        student_log_probs = student.log_softmax(-1)
+        if top_classes is None:
+            teacher = masked(teacher[..., : self.num_classes], valid) / self.temperature
+            teacher_log_probs = teacher.log_softmax(-1)
+        else:
+            student_log_probs = merge_other_classes(student_log_probs, top_classes)
+            teacher_log_probs = masked(teacher, valid).log_softmax(-1)
+            # The divergence at padding must be zero.
+            teacher_log_probs = torch.where(valid.unsqueeze(-1), teacher_log_probs, student_log_probs.detach())
+        if targets is None:
+            return self.divergence(student_log_probs, teacher_log_probs)
+        return self.divergence(student_log_probs, teacher_log_probs, target_mask(targets, student, top_classes))
 
     def reduce(self, total: Tensor, rows: Tensor) -> Tensor:
         """Return the loss from `total`, its sum over the valid positions."""
@@ -76,6 +124,26 @@ class SoftenedLoss(nn.Module):
         if self.scale_by_square:
             loss = loss * self.temperature**2
         return loss
+
+
+def merge_other_classes(log_probs: Tensor, top_classes: Tensor) -> Tensor:
+    """Return the log-probabilities `(..., k + 1)` of the classes in `top_classes` `(..., k)`, and of all other classes
+    together, from log-probabilities `(..., classes)`."""
+    top = log_probs.gather(-1, top_classes)
+    others = log_probs.scatter(-1, top_classes, FLOOR).logsumexp(-1, keepdim=True)
+    return torch.cat([top, others], -1)
+
+
+def target_mask(targets: Tensor, scores: Tensor, top_classes: Tensor | None = None) -> Tensor:
+    """Return a boolean mask of the correct classes in the shape of scores `(..., classes)`, or in that of
+    [`merge_other_classes`], from the correct class `(...)` of each position or from such a mask."""
+    if targets.shape != scores.shape[:-1]:
+        return targets.bool()
+    targets = targets.clamp(min=0).unsqueeze(-1)
+    if top_classes is None:
+        return torch.zeros_like(scores, dtype=torch.bool).scatter(-1, targets, True)
+    is_top = top_classes == targets
+    return torch.cat([is_top, ~is_top.any(-1, keepdim=True)], -1)
 
 
 class LogitDistillationLoss(SoftenedLoss):
@@ -101,6 +169,8 @@ class LogitDistillationLoss(SoftenedLoss):
             divergence. `"skew"`: `KL(teacher || skew_alpha * teacher + (1 - skew_alpha) * student)`.
         skew_alpha (`float`, *optional*, defaults to 0.1): Share of the teacher in `"skew"`, at least 0 and below 1.
             With 0, `"skew"` equals `"forward"`.
+        num_classes (`int`, *optional*): Number of first classes that are compared, for models with spare rows in their
+            vocabulary. Defaults to all classes, which must be equally many.
 
     References:
         - Distilling the Knowledge in a Neural Network: https://huggingface.co/papers/1503.02531 (section 2)
@@ -117,6 +187,9 @@ class LogitDistillationLoss(SoftenedLoss):
         - student_logits (`torch.Tensor`): `(..., classes)`, for example `(B, C)` or `(B, T, V)`.
         - teacher_logits (`torch.Tensor`): the same shape; receives no gradient.
         - mask (`torch.Tensor`, *optional*): the shape without the classes; true or non-zero for positions that count.
+        - top_classes (`torch.Tensor`, *optional*): classes `(..., k)`. If given, `teacher_logits` are the softened
+          log-probabilities `(..., k + 1)` of these classes and of all others together, and the student's probabilities
+          are merged in the same way.
 
     Relations: [`HiddenMSELoss`] compares hidden states instead of predictions.
 
@@ -132,8 +205,9 @@ class LogitDistillationLoss(SoftenedLoss):
         reduction: str = "mean",
         direction: str = "forward",
         skew_alpha: float = 0.1,
+        num_classes: int | None = None,
     ) -> None:
-        super().__init__(temperature, scale_by_square, reduction)
+        super().__init__(temperature, scale_by_square, reduction, num_classes)
         if direction not in DIRECTIONS:
             raise ValueError(f"`direction` must be one of {', '.join(DIRECTIONS)}, got {direction!r}.")
         if not 0 <= skew_alpha < 1:
@@ -141,9 +215,17 @@ class LogitDistillationLoss(SoftenedLoss):
         self.direction = direction
         self.skew_alpha = skew_alpha
 
-    def forward(self, student_logits: Tensor, teacher_logits: Tensor, mask: Tensor | None = None) -> Tensor:
+    def forward(
+        self,
+        student_logits: Tensor,
+        teacher_logits: Tensor,
+        mask: Tensor | None = None,
+        top_classes: Tensor | None = None,
+    ) -> Tensor:
         """Return the scalar fp32 loss. It is zero, with a zero gradient, if nothing is valid."""
-        student, teacher, rows = self.log_probabilities(student_logits, teacher_logits, mask)
-        return self.reduce(DIRECTIONS[self.direction](student, teacher, self.skew_alpha), rows)
+        return self.compare(student_logits, teacher_logits, mask, top_classes)
+
+    def divergence(self, student: Tensor, teacher: Tensor, targets: Tensor | None = None) -> Tensor:
+        return DIRECTIONS[self.direction](student, teacher, self.skew_alpha)
 
     citation = citation_of("hinton2015distilling")

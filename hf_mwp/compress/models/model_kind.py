@@ -11,8 +11,9 @@ from accelerate.utils import extract_model_from_parallel
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
+from .batch_inputs import find_token_mask, num_rows, shift_labels
 from .head_predictions import ANSWER_SPANS, REPLACED_TOKENS, SENTENCE_ORDER, SENTENCE_PAIRS
-from .prediction_kind import CLASSES, PIXELS, PredictionKind
+from .prediction_kind import CLASSES, NEXT_TOKENS, PIXELS, PredictionKind
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,7 @@ class ModelKind:
     per_position: bool = False  # losses are means over positions, not over rows
     has_decoder: bool = False  # a decoder stack reads the labels and generates
     prediction: PredictionKind = CLASSES  # what a soft loss compares and a teacher cache stores
+    label_shift: int = 0  # number of positions from a prediction to its label
     reduction: str = "mean"  # of a logit loss that is added to the model's own loss; see [`LogitDistillationLoss`]
     labels: tuple[str, ...] = ("labels",)  # arguments of `forward` with which the model computes its own loss
 
@@ -69,14 +71,27 @@ class ModelKind:
     def check_shape(self, model: Any, logits: Tensor | None) -> None:
         """Raise `ValueError` if the classes in the logits of a model cannot be found by their shape."""
 
+    def forward_options(self, model: nn.Module) -> dict[str, Any]:
+        """Return further arguments of `forward` in training."""
+        return {}
+
+    def teacher_inputs(self, teacher: nn.Module, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arguments of a teacher of this kind for a batch of the student."""
+        return dict(inputs)
+
+    def targets(self, inputs: Mapping[str, Any]) -> Tensor | None:
+        """Return the correct class of each prediction, -100 for predictions without one, or `None` without labels."""
+        labels = inputs.get("labels")
+        return labels if labels is None else shift_labels(labels, self.label_shift)
+
     def positions(self, inputs: Mapping[str, Any], needs_labels: bool = False) -> Tensor | None:
         """Return the mask `(batch, length)` of the positions, or `(batch,)` of the rows, whose predictions are
         compared, or `None` for all. With `needs_labels`, rows of a classifier with the label -100 are left out."""
-        labels = inputs.get("labels")
+        targets = self.targets(inputs)
         if self.per_position:
-            return find_token_mask(inputs) if labels is None else labels != -100
-        if needs_labels and labels is not None and not labels.is_floating_point():
-            return labels != -100
+            return find_token_mask(inputs) if targets is None else targets != -100
+        if needs_labels and targets is not None and not targets.is_floating_point():
+            return targets != -100
         return None
 
     def num_items(self, inputs: Mapping[str, Any], needs_labels: bool = False) -> Tensor | int | None:
@@ -114,11 +129,30 @@ class Seq2SeqKind(ModelKind):
 
 
 class CausalKind(ModelKind):
-    """Kind of causal language models, which this package does not distil."""
+    """Kind of causal language models. The logits of each position predict the label of the next one, as in the loss of
+    Transformers' models; so labels are the input ids, with -100 where no loss is wanted."""
 
-    def check_inputs(self, model: Any, inputs: Mapping[str, Any]) -> None:
-        name = type(unwrapped(model)).__name__
-        raise ValueError(f"`{name}` is a causal language model. Use the `DistillationTrainer` of TRL.")
+    def training_rules_class(self) -> type:
+        from hf_mwp.compress.trainers.causal_training_rules import CausalTrainingRules
+
+        return CausalTrainingRules
+
+    def check_teacher(
+        self, student: nn.Module, teacher: nn.Module, processing: Any = None, reads_own_tokens: bool = False
+    ) -> None:
+        if kind_of(teacher) is not self:
+            name = type(unwrapped(teacher)).__name__
+            raise ValueError(f"The student is a causal language model, but the teacher, a `{name}`, is not.")
+        super().check_teacher(student, teacher, processing, reads_own_tokens)
+
+    def forward_options(self, model: nn.Module) -> dict[str, Any]:
+        # Keys and values are only needed to generate.
+        return {"use_cache": False} if "use_cache" in input_names(model) else {}
+
+    def teacher_inputs(self, teacher: nn.Module, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        # Without labels, the teacher does not compute its own loss, which copies the logits.
+        teacher_inputs = {name: value for name, value in inputs.items() if name != "labels"}
+        return teacher_inputs | self.forward_options(teacher)
 
 
 class ImageSegmenterKind(ModelKind):
@@ -191,7 +225,7 @@ class UnmatchedKind(ModelKind):
 CLASSIFIER = ModelKind("classifier")
 TOKEN_MODEL = ModelKind("token model", per_position=True)
 SEQ2SEQ = Seq2SeqKind("sequence-to-sequence model", per_position=True, has_decoder=True)
-CAUSAL = CausalKind("causal language model", per_position=True)
+CAUSAL = CausalKind("causal language model", per_position=True, prediction=NEXT_TOKENS, label_shift=1)
 IMAGE_SEGMENTER = ImageSegmenterKind("image segmentation model", prediction=PIXELS)
 POSITION_LABELS = ("start_positions", "end_positions")
 QUESTION = QuestionKind("question answering model", prediction=ANSWER_SPANS, labels=POSITION_LABELS)
@@ -218,25 +252,6 @@ AUTO_CLASS_KINDS = {
     "AutoModelForInstanceSegmentation": INSTANCE_SEGMENTER,
     "AutoModelForUniversalSegmentation": INSTANCE_SEGMENTER,
 }
-
-
-def find_token_mask(inputs: Mapping[str, Any]) -> Tensor | None:
-    """Return the mask of the tokens of a batch that are not padding, or `None` if all are tokens: `(batch, length)`,
-    or, for several texts in a row (multiple choice), `(batch * choices, length)`, as the hidden states."""
-    mask = inputs.get("attention_mask")
-    if mask is None:
-        return None
-    if mask.dim() == 3 and num_choices(inputs) is not None:
-        mask = mask.flatten(0, 1)
-    return mask if mask.dim() == 2 else None
-
-
-def num_choices(inputs: Mapping[str, Any]) -> int | None:
-    """Return the number of texts in each row of a batch, or `None` if rows are single texts."""
-    input_ids = inputs.get("input_ids")
-    if input_ids is None or input_ids.dim() != 3:
-        return None
-    return input_ids.shape[1]
 
 
 def names_its_kind(model: Any) -> bool:
@@ -335,11 +350,6 @@ def _loads(auto_class: str, model_class: type, config_class: type) -> bool:
     return isinstance(loaded_class, type) and issubclass(model_class, loaded_class)
 
 
-def num_rows(inputs: Mapping[str, Any]) -> int:
-    """Return the number of rows in a batch."""
-    return next(len(values) for values in inputs.values() if isinstance(values, Tensor))
-
-
 def check_equal(name: str, student_value: Any, teacher_value: Any, remedy: str) -> None:
     """Raise `ValueError` if a setting of student and teacher differs."""
     if student_value != teacher_value:
@@ -357,6 +367,7 @@ def check_embeddings(student: nn.Module, teacher: nn.Module) -> None:
         raise ValueError(
             f"The student embeds {student_size} tokens, the teacher {teacher_size}. Create the student with the "
             "teacher's tokenizer or processor. If one model only has spare rows, or has its own tokenizer and only "
-            "predictions are compared, also pass the teacher's (`teacher_processing_class`). A sequence-to-sequence "
-            "student with any tokenizer can learn from texts that the teacher generates (`hf-mwp pseudo-label`)."
+            "predictions are compared, also pass the teacher's (`teacher_processing_class`). A student that generates "
+            "texts can also learn from those that the teacher generates (for encoder-decoder models: `hf-mwp "
+            "pseudo-label`)."
         )

@@ -23,6 +23,7 @@ class PredictionKind:
     has_numbers = False  # the last classes are the numbers of the row's problem
     has_values = True  # each logit is a value that can be compared; padded and missing classes have none
     has_targets = True  # the labels are the correct classes, one for each prediction
+    is_vocabulary = False  # the classes are tokens: models may have spare ones, and caches store the most likely ones
     part_weight = 1.0  # weight of the loss on each output
     row_outputs: tuple[str, ...] = ()  # outputs with a distribution for each row, if others have one for each position
     # What a cache stores of outputs other than `logits` of rows or positions: PER_TOKEN, PER_LABEL or PER_ROW.
@@ -61,6 +62,13 @@ class PixelClasses(PredictionKind):
 
     def mask(self, output: str, logits: Tensor, positions: Tensor | None) -> Tensor | None:
         return None
+
+
+class NextTokens(PredictionKind):
+    """Prediction of the next token at each position: `logits` `(batch, positions, tokens)`."""
+
+    name = "next tokens"
+    is_vocabulary = True
 
 
 class ExpressionPositions(PredictionKind):
@@ -104,6 +112,7 @@ class JudgedCandidates(PredictionKind):
 
 CLASSES = PredictionKind()
 PIXELS = PixelClasses()
+NEXT_TOKENS = NextTokens()
 EXPRESSION_POSITIONS = ExpressionPositions()
 CANDIDATES = JudgedCandidates()
 

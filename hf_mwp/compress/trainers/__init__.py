@@ -4,6 +4,8 @@ from hf_mwp.utils.lazy_names import lazy_names
 
 
 _NAMES = {
+    "causal_lm_distillation_config": ("CausalLMDistillationConfig",),
+    "causal_rows": ("CausalCollator", "tokenize_causal_rows"),
     "distillation_config": ("DistillationConfig",),
     "distillation_trainer": ("DistillationTrainer",),
     "mixing_callback": ("ParameterMixingCallback",),

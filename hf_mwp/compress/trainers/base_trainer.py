@@ -257,7 +257,7 @@ class BaseTrainer(Publishing, DataLoading, LossParts, Trainer):
             return None
         if self.rules.loss_per_row or labels.is_floating_point():
             return len(labels)
-        return (labels != -100).sum()
+        return self.rules.count_labels(labels)
 
     def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
         """Return the loss, weighted in training by the batch's share of the step's rows or labels."""

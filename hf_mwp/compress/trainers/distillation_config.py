@@ -114,6 +114,12 @@ class DistillationConfig(BaseConfig):
         "Compared decoder states: labels (positions that predict labels) or shifted (positions that read labels).",
         choices=["labels", "shifted"],
     )
+    hidden_mask: str = setting(
+        "tokens",
+        "Compared hidden states (of the encoder, if there is a decoder): tokens (all but padding) or labels "
+        "(positions that predict labels).",
+        choices=["tokens", "labels"],
+    )
     hidden_weights: list[float] | None = setting(
         None, "Weight of each pair of the layer mapping; 1.0 if not given (mse on three uniform pairs: 1.0 0.9 1.0)."
     )
@@ -126,6 +132,11 @@ class DistillationConfig(BaseConfig):
 
     cache_teacher_outputs: bool | None = setting(None, "Run the teacher once, not in every epoch, with a disk cache.")
     teacher_cache_dir: str | None = setting(None, "Folder of teacher caches; output_dir/teacher_cache if not given.")
+    # Arguments of causal language models, which [`CausalLMDistillationConfig`] has as fields.
+    cache_top_k = 64
+    max_length = None
+    packing = False
+    completion_only_loss = None
     compares_decoder = False  # whether `layer_mapping` applies to the decoder if it has no mapping of its own
 
     @property
@@ -190,6 +201,7 @@ def default_objectives(config: DistillationConfig) -> list[objectives.Objective]
         if prediction_loss != "mse":
             options["temperature"] = config.temperature
             options["scale_by_square"] = config.scale_by_square
+            options["top_k"] = config.cache_top_k
         if prediction_loss == "kd":
             options["direction"] = config.kl_direction
             options["skew_alpha"] = config.skew_alpha
@@ -204,7 +216,7 @@ def default_objectives(config: DistillationConfig) -> list[objectives.Objective]
 def _objectives_of_stack(config: DistillationConfig, stack: str, mapping: Any) -> list[objectives.Objective]:
     """Return the objectives that compare the hidden states of a stack (encoder or decoder), and its embeddings."""
     prefix = ""
-    options: dict[str, Any] = {}
+    options: dict[str, Any] = {"hidden_mask": config.hidden_mask}
     if stack == "decoder":
         prefix = "decoder_"
         options = {"stack": stack, "decoder_mask": config.decoder_mask}

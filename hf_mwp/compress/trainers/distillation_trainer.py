@@ -9,12 +9,13 @@ import torch
 from torch import nn
 
 from hf_mwp.compress.distillation.cached_teacher import CachedTeacher, random_state_kept
-from hf_mwp.compress.distillation.compatibility import check_losses, check_only_predictions
+from hf_mwp.compress.distillation.compatibility import check_losses, check_only_predictions, check_shared_tokens
 from hf_mwp.compress.distillation.ensemble_teacher import TEACHER_INPUTS, members_of
 from hf_mwp.compress.distillation.feature_projections import FeatureProjections
 from hf_mwp.compress.distillation.features import Features, read_features
 from hf_mwp.compress.distillation.live_teacher import LiveTeacher
 from hf_mwp.compress.distillation.objectives.objective import Objective, TeacherRequest
+from hf_mwp.compress.models.model_kind import kind_of
 from hf_mwp.utils.main_process import shards_weights
 from hf_mwp.utils.provenance import ancestry_of
 
@@ -29,9 +30,11 @@ class DistillationTrainer(BaseTrainer):
     Trainer that teaches a student the predictions, hidden states and embeddings of a frozen teacher.
 
     Teacher and student may be any models with the same inputs whose outputs have `logits` and `hidden_states`:
-    solvers, classifiers, masked language models and encoder-decoder models. For encoder-decoder models, decoder states
-    are compared only if `decoder_layer_mapping` is set; [`Seq2SeqDistillationTrainer`] compares both stacks and
-    generates texts in evaluations. For solvers, data and evaluation are as in [`SolverTrainer`].
+    solvers, classifiers, masked and causal language models and encoder-decoder models. For encoder-decoder models,
+    decoder states are compared only if `decoder_layer_mapping` is set; [`Seq2SeqDistillationTrainer`] compares both
+    stacks and generates texts in evaluations. For solvers, data and evaluation are as in [`SolverTrainer`]. Rows of
+    causal language models may be texts, prompts with completions, or messages ([`tokenize_causal_rows`]); evaluations
+    report the perplexity.
 
     The loss is the weighted sum of the parts of the objectives. The unweighted parts are logged: with the objectives
     of [`DistillationConfig`], `loss_soft`, `loss_hard`, `loss_hidden_{student layer}` and `loss_embedding`. The
@@ -121,6 +124,8 @@ class DistillationTrainer(BaseTrainer):
         if self.train_dataset is not None:
             self.train_dataset, columns = teacher.add_columns(self.train_dataset)
             self._warn_of_tokens_unknown_to(teacher)
+            if teacher.num_shared_tokens is not None:
+                check_shared_tokens(sample_rows(self.train_dataset), teacher.num_shared_tokens, processing_class)
             if args.remove_unused_columns and self.rules.columns is None:
                 self._only_teacher |= teacher.input_names - {*self._signature_columns}
             self._signature_columns += [*columns, *sorted(self._only_teacher)]
@@ -157,7 +162,7 @@ class DistillationTrainer(BaseTrainer):
                 f"{', '.join(with_hooks)} need hooks, which compiled models and reentrant checkpointing skip. Set "
                 "`torch_compile=False` and `use_reentrant=False`, or choose another `hidden_loss`."
             )
-        self._options: dict[str, Any] = {}
+        self._options = kind_of(self._own_model).forward_options(self._own_model)
         for objective in self.objectives:
             self._options |= objective.options
         was_training = self.model.training
@@ -171,8 +176,11 @@ class DistillationTrainer(BaseTrainer):
             inputs = self._student_inputs(batch)
             student_features = read_features(self.model, inputs, self._options)
             student_features.model = self._own_model
-            teacher_features = read_features(self.teacher_model, batch, self._options)
-            teacher_features.model = members_of(self.accelerator.unwrap_model(self.teacher_model))[0]
+            teacher_model = members_of(self.accelerator.unwrap_model(self.teacher_model))[0]
+            teacher_inputs = kind_of(teacher_model).teacher_inputs(teacher_model, batch)
+            teacher_features = read_features(self.teacher_model, teacher_inputs, self._options)
+            teacher_features.model = teacher_model
+            teacher_features.num_shared_tokens = teacher.num_shared_tokens
             if not {*self.label_names} & {*inputs}:
                 self.can_return_loss = True
             for objective in self.objectives:
@@ -202,6 +210,8 @@ class DistillationTrainer(BaseTrainer):
 
     def _cached(self, teacher: LiveTeacher) -> CachedTeacher:
         """Return the source that stores the teacher's outputs on disk and reads them."""
+        if teacher.request.top_classes is not None:
+            teacher.request.top_classes.check()
         return CachedTeacher(
             teacher,
             Path(self.args.teacher_cache_dir or Path(self.args.output_dir) / "teacher_cache"),

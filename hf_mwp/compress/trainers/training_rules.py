@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from torch import nn
+from torch import Tensor, nn
 from transformers import Trainer
 from transformers.trainer_utils import EvalLoopOutput
 
@@ -68,6 +68,10 @@ class TrainingRules:
     def metric_names(self, rows: Any) -> set[str]:
         """Return the names of the metrics of evaluations of `rows` without `compute_metrics`."""
         return {"loss"}
+
+    def count_labels(self, labels: Tensor) -> Tensor:
+        """Return the number of labels that the model's own loss is averaged over."""
+        return (labels != -100).sum()
 
     def predict(self, trainer: Trainer, model: nn.Module, inputs: dict[str, Any]) -> tuple | None:
         """Return loss, predictions and labels of an evaluation batch, or `None` to let `Trainer` compute them."""

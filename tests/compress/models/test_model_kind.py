@@ -4,6 +4,7 @@ import transformers
 from torch import nn
 
 from hf_mwp.compress import models
+from hf_mwp.compress.models.batch_inputs import find_token_mask
 from hf_mwp.compress.models.model_kind import (
     CAUSAL,
     CLASSIFIER,
@@ -19,7 +20,6 @@ from hf_mwp.compress.models.model_kind import (
     SEQ2SEQ,
     TOKEN_MODEL,
     ModelKind,
-    find_token_mask,
     kind_of,
     unwrapped,
 )

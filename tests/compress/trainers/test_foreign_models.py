@@ -61,14 +61,14 @@ def with_adapters(model):
 @pytest.mark.filterwarnings(*PEFT_WARNINGS)
 @pytest.mark.parametrize("wrap", [nn.Module.train, with_adapters, torch.compile, Wrapper])
 @torch.compiler.set_stance("force_eager")
-def test_wrapped_causal_language_models_are_refused(trainer_of, wrap):
+def test_wrapped_causal_language_model_learns_as_without_its_wrapper(trainer_of, wrap):
     rows = tiny_classifier_rows(4)
     for row in rows:
         row["labels"] = row["input_ids"]
-    student = wrap(gpt2(16, 0))
-    for objective in (DKD(), SoftLabels(), HardLabels()):
-        with pytest.raises(ValueError, match="`GPT2LMHeadModel`.*TRL"):
-            trainer_of(student, gpt2(16, 1), [objective], rows, pad)
+    objectives = [DKD(), SoftLabels(name="kd"), HardLabels(), HiddenStates()]
+    expected = first_losses(trainer_of(gpt2(16, 0), gpt2(16, 1), objectives, rows, pad))
+    losses = first_losses(trainer_of(wrap(gpt2(16, 0)), gpt2(16, 1), objectives, rows, pad))
+    assert losses == pytest.approx(expected, rel=1e-5)
 
 
 @pytest.mark.parametrize("wrap", [Wrapper, torch.compile])

@@ -10,7 +10,7 @@ from hf_mwp.compress.models.prediction_kind import symbol_groups
 from hf_mwp.utils.checked_types import checked
 
 from ..features import Features
-from .soft_labels import SoftLabels
+from .soft_labels import SoftLabels, cached_classes
 
 
 class DKD(SoftLabels):
@@ -22,6 +22,7 @@ class DKD(SoftLabels):
     Args:
         temperature (`float`), scale_by_square (`bool`), alpha (`float`), beta (`float`): See [`DKDLoss`].
         weight (`float`), name (`str`): See [`Objective`].
+        top_k (`int`): See [`SoftLabels`].
     """
 
     needs_labels = True
@@ -35,8 +36,9 @@ class DKD(SoftLabels):
         name: str = "soft",
         alpha: float = 1.0,
         beta: float = 8.0,
+        top_k: int = 64,
     ) -> None:
-        super().__init__(temperature, scale_by_square, weight, name)
+        super().__init__(temperature, scale_by_square, weight, name, top_k=top_k)
         self.alpha = alpha
         self.beta = beta
 
@@ -46,15 +48,21 @@ class DKD(SoftLabels):
             raise self._no_target()
 
     def _make_loss(self, reduction: str) -> nn.Module:
-        return DKDLoss(self.temperature, self.alpha, self.beta, self.scale_by_square, reduction)
+        return DKDLoss(self.temperature, self.alpha, self.beta, self.scale_by_square, reduction, self.num_classes)
 
     def losses(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> dict[str, Tensor]:
         targets = self._targets(student["logits"], inputs)
-        return {self.name: self.loss(student["logits"], teacher["logits"], targets, self.positions(inputs))}
+        positions = self.positions(inputs)
+        if self.num_classes is not None:
+            # The teacher does not know all tokens of the student.
+            positions = positions & (targets < self.num_classes)
+            targets = targets.clamp(max=self.num_classes - 1)
+        arguments = (student["logits"], teacher["logits"], targets, positions)
+        return {self.name: self.loss(*arguments, **cached_classes(teacher))}
 
     def _targets(self, logits: Tensor, inputs: Mapping[str, Any]) -> Tensor:
         """Return the correct class of each prediction, or a mask of the correct classes."""
-        labels = inputs.get("labels")
+        labels = self.kind.targets(inputs)
         prediction = self.kind.prediction
         if labels is None or labels.dim() != logits.dim() - 1:
             raise self._no_target()

@@ -7,7 +7,8 @@ from typing import Any
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from hf_mwp.compress.models.model_kind import find_token_mask
+from hf_mwp.compress.models.batch_inputs import find_token_mask
+from hf_mwp.compress.models.model_kind import kind_of
 from hf_mwp.utils.checked_types import checked
 
 from ..features import Features, decoder_mask
@@ -37,6 +38,8 @@ class LayerObjective(Objective):
             of [`AthenaModel`], layer 0 are the embeddings of the scored candidates and layer 1 their contexts.
         decoder_mask (`str`, *optional*, defaults to `"labels"`): Decoder states that are compared, see
             [`~distillation.features.decoder_mask`]. A teacher cache only stores the states of `"labels"`.
+        hidden_mask (`str`, *optional*, defaults to `"tokens"`): States of the encoder, or of a model without decoder,
+            that are compared: `"tokens"` (all but padding) or `"labels"` (positions whose prediction has a label).
     """
 
     stacks: Sequence[str] = ("encoder", "decoder")
@@ -52,8 +55,11 @@ class LayerObjective(Objective):
         name: str = "layers",
         stack: str = "encoder",
         decoder_mask: str = "labels",
+        hidden_mask: str = "tokens",
     ) -> None:
         super().__init__(name, weight)
+        self._check_choice("hidden_mask", hidden_mask, ("tokens", "labels"))
+        self.hidden_mask = hidden_mask
         self._check_choice("stack", stack, self.stacks)
         self._check_choice("decoder_mask", decoder_mask, ("labels", "shifted"))
         self.stack = stack
@@ -79,6 +85,7 @@ class LayerObjective(Objective):
                 )
         if student.model is not None:
             _turn_off_layerdrop(student.model)
+        self.kind = kind_of(student.model, student.get("logits"))
         self._check_mask(self.mask(inputs), student)
         # The first states are the embeddings.
         num_student_layers = len(student.layers(self.hidden)) - 1
@@ -135,8 +142,19 @@ class LayerObjective(Objective):
     def mask(self, inputs: Mapping[str, Any]) -> Tensor | None:
         """Return the mask of the tokens that are compared, or `None` for all tokens."""
         if self.stack == "encoder":
-            return find_token_mask(inputs)
+            return self._encoder_mask(inputs)
         return decoder_mask(inputs, self.decoder_mask)
+
+    def _encoder_mask(self, inputs: Mapping[str, Any]) -> Tensor | None:
+        if self.hidden_mask == "tokens":
+            return find_token_mask(inputs)
+        mask = self.kind.positions(inputs)
+        if mask is None or mask.dim() != 2 or inputs.get("labels") is None:
+            raise ValueError(
+                f"`{self.name}` compares the states that predict labels, but positions of the batch have no labels. "
+                'Pass `labels`, or set `hidden_mask="tokens"`.'
+            )
+        return mask
 
     def losses(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> dict[str, Tensor]:
         mask = self.mask(inputs)

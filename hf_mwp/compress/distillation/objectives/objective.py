@@ -9,6 +9,7 @@ from torch import Tensor
 from hf_mwp.utils.checked_types import checked
 
 from ..features import Features
+from ..top_classes import TopClasses
 
 
 class Objective:
@@ -33,6 +34,8 @@ class Objective:
         listed (`tuple[str, ...]`): Outputs with one score per item of a list, such as candidates.
         storage (`dict[str, str]`): What a teacher cache stores of other outputs, see
             [`~models.prediction_kind.PredictionKind`].
+        top_classes ([`~distillation.top_classes.TopClasses`], *optional*): The logits of a large vocabulary that a
+            teacher cache stores; all if `None`.
         num_examples (`int`): Number of training examples that `setup` needs, two by default.
     """
 
@@ -41,6 +44,7 @@ class Objective:
     reads_modules = False
     listed: tuple[str, ...] = ()
     storage: Mapping[str, str] = {}
+    top_classes: TopClasses | None = None
     num_examples = 2
 
     @checked
@@ -74,6 +78,7 @@ class TeacherRequest:
     options: Mapping[str, bool] = field(default_factory=dict)  # arguments of `forward` that make it return them
     listed: tuple[str, ...] = ()  # outputs with one score per item of a list, such as candidates
     storage: Mapping[str, str] = field(default_factory=dict)  # what a cache stores of further outputs
+    top_classes: TopClasses | None = None  # logits that a cache stores, if not all
 
     @classmethod
     def of(cls, objectives: Iterable[Objective]) -> Self:
@@ -82,13 +87,18 @@ class TeacherRequest:
         options = {}
         listed = {}
         storage: dict[str, str] = {}
+        top_classes = set()
         for objective in objectives:
             if objective.teacher_reads:
                 features.update(objective.teacher_reads)
                 options |= objective.options
                 listed |= dict.fromkeys(objective.listed)
                 storage |= objective.storage
-        return cls(tuple(sorted(features)), options, tuple(listed), storage)
+                if "logits" in objective.teacher_reads:
+                    top_classes.add(objective.top_classes)
+        # Objectives that read different logits need all of them.
+        only_choice = top_classes.pop() if len(top_classes) == 1 else None
+        return cls(tuple(sorted(features)), options, tuple(listed), storage, only_choice)
 
     @property
     def states(self) -> list[str]:

@@ -6,11 +6,13 @@ from typing import Any
 from torch import Tensor, nn
 
 from hf_mwp.compress.losses import LogitDistillationLoss
-from hf_mwp.compress.models.model_kind import has_exclusive_classes, kind_of, num_rows, unwrapped
+from hf_mwp.compress.models.batch_inputs import num_rows
+from hf_mwp.compress.models.model_kind import has_exclusive_classes, kind_of, unwrapped
 from hf_mwp.compress.models.prediction_kind import PredictionKind
 from hf_mwp.utils.checked_types import checked
 
 from ..features import Features
+from ..top_classes import TOP_CLASSES, TopClasses
 from .prediction_objective import PredictionObjective
 
 
@@ -19,15 +21,19 @@ class SoftLabels(PredictionObjective):
     Knowledge distillation (KD): trains the student's probabilities to match the teacher's (Distilling the Knowledge in
     a Neural Network, https://huggingface.co/papers/1503.02531). For a classifier, these are the probabilities of the
     classes, for image segmentation at each pixel; for a tree decoder, those of the symbols at each position of the
-    expression. For a solver that scores
-    candidates, the loss has two parts: whether each candidate is accepted, and which candidate is the answer. For
-    question answering, its two parts have half the weight, and compare the probabilities of the tokens to be the first
-    and the last one of the answer; for pretraining, they are those of tokens and of sentences.
+    expression; for a language model, those of the next token. For a solver that scores candidates, the loss has two
+    parts: whether each candidate is accepted, and which candidate is the answer. For question answering, its two parts
+    have half the weight: the probabilities of each token to be the first one and the last one of the answer. For
+    pretraining, they are the probabilities of tokens and of the relation of two sentences.
 
     Args:
         temperature (`float`), scale_by_square (`bool`), direction (`str`), skew_alpha (`float`):
             See [`LogitDistillationLoss`].
         weight (`float`), name (`str`): See [`Objective`].
+        top_k (`int`, *optional*, defaults to 64):
+            For causal language models, a teacher cache stores the probabilities of the teacher's `top_k` most likely
+            tokens, among them the label, and of all others together. The loss then compares these `top_k + 1`
+            probabilities. A cache takes `6 * top_k + 2` bytes for each position with a label.
         loss (`nn.Module`, *optional*):
             Replaces [`LogitDistillationLoss`]. Called with student logits, teacher logits and, if there are logits for
             each position, a mask of the positions that count. Returns the mean over these positions.
@@ -43,8 +49,10 @@ class SoftLabels(PredictionObjective):
         loss: nn.Module | None = None,
         direction: str = "forward",
         skew_alpha: float = 0.1,
+        top_k: int = 64,
     ) -> None:
         super().__init__(name, weight)
+        self.top_k = top_k
         self.scale_by_square = scale_by_square
         self.loss = loss
         self.direction = direction
@@ -62,6 +70,10 @@ class SoftLabels(PredictionObjective):
         for name in prediction.outputs:
             student_shape = _class_shape(prediction, name, student)
             teacher_shape = _class_shape(prediction, name, teacher)
+            if prediction.is_vocabulary and student_shape is not None and teacher_shape is not None:
+                # Models may have spare rows in their vocabularies; `num_classes` leaves them out.
+                student_shape = student_shape[:-1]
+                teacher_shape = teacher_shape[:-1]
             if student_shape is None or student_shape != teacher_shape:
                 raise ValueError(
                     f"The student's {name} have the shape {student_shape}, the teacher's {teacher_shape} (`None`: no "
@@ -84,11 +96,25 @@ class SoftLabels(PredictionObjective):
                     'to 1. Use `TeacherValues` (`prediction_loss="mse"`), pass `SoftLabels(loss=...)` in '
                     "`objectives`, or set `soft_label_weight=0`."
                 )
+            self.num_classes = self._count_shared_classes(student, teacher)
             self.loss = self._make_loss(self.kind.reduction)
+            if prediction.is_vocabulary:
+                num_classes = self.num_classes or student["logits"].shape[-1]
+                self.top_classes = TopClasses(self.top_k, self.temperature, num_classes)
+
+    def _count_shared_classes(self, student: Features, teacher: Features) -> int | None:
+        """Return the number of first classes that student and teacher share, or `None` if they share all."""
+        if not self.kind.prediction.is_vocabulary:
+            return None
+        sizes = {student["logits"].shape[-1], teacher["logits"].shape[-1]}
+        num_shared = teacher.num_shared_tokens
+        if len(sizes) == 1 and num_shared is None:
+            return None
+        return min(sizes) if num_shared is None else min(*sizes, num_shared)
 
     def _make_loss(self, reduction: str) -> nn.Module:
         return LogitDistillationLoss(
-            self.temperature, self.scale_by_square, reduction, self.direction, self.skew_alpha
+            self.temperature, self.scale_by_square, reduction, self.direction, self.skew_alpha, self.num_classes
         )
 
     def _part(self, output: str) -> str:
@@ -108,7 +134,7 @@ class SoftLabels(PredictionObjective):
             mask = prediction.mask(name, student[name], positions)
             if mask is not None:
                 arguments.append(mask)
-            losses[self._part(name)] = self.loss(*arguments)
+            losses[self._part(name)] = self.loss(*arguments, **cached_classes(teacher))
         return losses
 
     def num_items(self, inputs: Mapping[str, Any]) -> dict[str, Tensor | int | None]:
@@ -116,6 +142,12 @@ class SoftLabels(PredictionObjective):
         for name in self.kind.prediction.row_outputs:
             counts[self._part(name)] = num_rows(inputs)
         return counts
+
+
+def cached_classes(teacher: Features) -> dict[str, Tensor]:
+    """Return the argument of a loss for the classes whose probabilities a cache has stored, if it has not all."""
+    top_classes = teacher.get(TOP_CLASSES)
+    return {} if top_classes is None else {"top_classes": top_classes}
 
 
 def _class_shape(prediction: PredictionKind, name: str, features: Features) -> tuple[int, ...] | None:
