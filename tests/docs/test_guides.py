@@ -12,6 +12,7 @@ from hf_mwp.commands.tasks.loaded_data import keep_loaded
 from tests.test_readme import COMMANDS as README_COMMANDS
 from tests.test_readme import SMALLER, execute, pipes, workspace  # noqa: F401 (a fixture)
 from tests.tiny import tiny_rows, tiny_tokenizer
+from tests.tiny_causal import tiny_causal
 from tests.tiny_seq2seq import tiny_seq2seq
 
 
@@ -47,6 +48,9 @@ def quicker(text: str) -> str:
 def inside(workspace, monkeypatch):  # noqa: F811
     folder = workspace / "facebook" / "bart-base"
     tiny_seq2seq().save_pretrained(folder)
+    tiny_tokenizer().save_pretrained(folder)
+    folder = workspace / "Qwen" / "Qwen3-1.7B"
+    tiny_causal("qwen3").save_pretrained(folder)
     tiny_tokenizer().save_pretrained(folder)
     rows = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in tiny_rows(6))
     (workspace / "few.jsonl").write_text(rows, encoding="utf-8")

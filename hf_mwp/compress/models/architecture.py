@@ -1,4 +1,4 @@
-"""Locations of layers, attention heads and neurons in encoders and encoder-decoder models."""
+"""Locations of layers, attention heads and neurons in encoders, encoder-decoder models and causal language models."""
 
 from __future__ import annotations
 
@@ -9,35 +9,26 @@ from dataclasses import dataclass, replace
 from torch import nn
 from transformers import PreTrainedConfig, PreTrainedModel
 
+from .layer_linears import PARTS, LayerParts
 
-# Fields of `Architecture` that name a linear layer.
-PARTS = (
-    "query",
-    "key",
-    "value",
-    "query_key_value",
-    "position_key",
-    "position_query",
-    "attention_output",
-    "intermediate",
-    "gate",
-    "output",
-)
 
-# Prefix of the `model_type` of pruned Transformers encoders, see `cut_model`.
+# Prefix of the `model_type` of pruned Transformers models, see `cut_model`.
 CUT_PREFIX = "mwp_cut_"
 
 
 @dataclass(frozen=True)
 class Architecture:
-    """Module names of an encoder: its stack of layers, and the linear layers within each layer."""
+    """Module names of an encoder or causal language model: its stack of layers, and the linear layers within each
+    layer."""
 
     layers: str = "encoder.layer"  # a module list; `*` matches the index in a list of such lists
     # Projections of hidden states to the heads, head after head. Fused: all queries, then all keys, then all values.
+    # With grouped queries, there are fewer keys and values, each for a group of consecutive queries.
     query: str | None = "attention.self.query"
     key: str | None = "attention.self.key"
     value: str | None = "attention.self.value"
     query_key_value: str | None = None
+    is_interleaved: bool = False  # fused: query, key and value of the first head, then those of the second, ...
     # Projections of relative positions to the heads, head after head; some models of the type lack them.
     position_key: str | None = None
     position_query: str | None = None
@@ -46,10 +37,15 @@ class Architecture:
     intermediate: str | None = "intermediate.dense"
     gate: str | None = None  # separate linear layer, whose outputs multiply the outputs of `intermediate`
     output: str | None = "output.dense"
-    attention: str | None = None  # attention module that stores its number of heads in its own attributes
+    attention: str | None = None  # attention module that must be changed with its number of heads
+    # Attributes of `attention` that depend on its heads, with the properties of [`LayerParts`] that they are equal to.
+    attention_sizes: tuple[tuple[str, str], ...] = ()
+    reads_config: bool = False  # `attention` reads the number of heads from its config in each forward pass
+    is_causal: bool = False  # `attention` sees only earlier tokens, whose keys and values it caches in generation
     biased_attention: str | None = None  # its third argument is a bias for each head, shared by all layers
     lora_targets: tuple[str, ...] = ("query", "value")  # linear layers that get LoRA adapters by default
     heads: str = "num_attention_heads"  # config field with the number of heads
+    neurons: str = "intermediate_size"  # config field with the number of neurons
     attentions: str = "attentions"  # attention matrices in the model's output
     # Further stacks, numbered after this one: the decoder's self-attention with neurons, then its cross-attention.
     others: tuple[Architecture, ...] = ()
@@ -85,6 +81,8 @@ def _attention(pattern: str, names: Sequence[str] = "qkv") -> dict[str, str]:
     return dict(zip(("query", "key", "value"), map(pattern.format, names), strict=True))
 
 
+_OWN_SIZES = (("num_attention_heads", "num_heads"), ("all_head_size", "context_size"))
+
 _BART = Architecture(
     layers="encoder.layers",
     **_attention("self_attn.{}_proj"),
@@ -95,16 +93,35 @@ _BART = Architecture(
     attentions="encoder_attentions",
 )
 _BART_DECODER = replace(
-    _BART, layers="decoder.layers", heads="decoder_attention_heads", attentions="decoder_attentions"
+    _BART,
+    layers="decoder.layers",
+    heads="decoder_attention_heads",
+    attentions="decoder_attentions",
+    attention="self_attn",
+    is_causal=True,
 )
 _BART_CROSS = replace(
     _BART_DECODER,
     attentions="cross_attentions",
     **_attention("encoder_attn.{}_proj"),
+    attention=None,
     attention_output="encoder_attn.out_proj",
     intermediate=None,
     output=None,
 )
+
+_LLAMA = Architecture(
+    layers="layers",
+    **_attention("self_attn.{}_proj"),
+    attention_output="self_attn.o_proj",
+    intermediate="mlp.up_proj",
+    gate="mlp.gate_proj",
+    output="mlp.down_proj",
+    attention="self_attn",
+    attention_sizes=(("num_key_value_groups", "queries_per_group"),),
+    is_causal=True,
+)
+_FUSED = {**dict.fromkeys(("query", "key", "value")), "lora_targets": ("query_key_value",)}
 
 ARCHITECTURES = {
     **dict.fromkeys(("bert", "roberta", "xlm-roberta", "camembert", "electra", "mwp_student"), Architecture()),
@@ -127,6 +144,7 @@ ARCHITECTURES = {
         position_key="attention.self.pos_key_proj",
         position_query="attention.self.pos_query_proj",
         attention="attention.self",
+        attention_sizes=_OWN_SIZES,
     ),
     "modernbert": Architecture(
         layers="layers",
@@ -141,6 +159,7 @@ ARCHITECTURES = {
         **_attention("attention.attn.{}"),
         attention_output="attention.attn.o",
         attention="attention.attn",
+        attention_sizes=_OWN_SIZES,
         biased_attention="attention.attn",
     ),
     "nomic_bert": Architecture(
@@ -154,63 +173,59 @@ ARCHITECTURES = {
     **dict.fromkeys(
         ("bart", "mbart", "marian", "pegasus", "m2m_100"), replace(_BART, others=(_BART_DECODER, _BART_CROSS))
     ),
+    **dict.fromkeys(("llama", "mistral", "qwen2", "qwen3", "gemma2", "gemma3_text"), _LLAMA),
+    "phi3": replace(
+        _LLAMA,
+        **_FUSED,
+        query_key_value="self_attn.qkv_proj",
+        intermediate="mlp.gate_up_proj",
+        gate=None,
+        attention_sizes=(*_LLAMA.attention_sizes, ("num_key_value_heads", "num_groups")),
+        reads_config=True,
+    ),
+    "gpt2": Architecture(
+        layers="h",
+        **_FUSED,
+        query_key_value="attn.c_attn",
+        attention_output="attn.c_proj",
+        intermediate="mlp.c_fc",
+        output="mlp.c_proj",
+        neurons="n_inner",
+        attention="attn",
+        attention_sizes=(("num_heads", "num_heads"), ("split_size", "context_size")),
+        is_causal=True,
+    ),
+    "gpt_neox": Architecture(
+        layers="layers",
+        **_FUSED,
+        query_key_value="attention.query_key_value",
+        is_interleaved=True,
+        attention_output="attention.dense",
+        intermediate="mlp.dense_h_to_4h",
+        output="mlp.dense_4h_to_h",
+        attention="attention",
+        is_causal=True,
+    ),
 }
-"""Supported encoders and encoder-decoder models by `config.model_type`. To support a new type, add an entry."""
+"""Supported encoders, encoder-decoder models and causal language models by `config.model_type`. To support a new type,
+add an entry."""
 
 
 def find_architecture(config: PreTrainedConfig) -> Architecture | None:
-    """Return the [`ARCHITECTURES`] entry for an encoder's config, or `None` if the type is not supported."""
+    """Return the [`ARCHITECTURES`] entry for a model's config, or `None` if the type is not supported."""
     return ARCHITECTURES.get(str(getattr(config, "model_type", None)).removeprefix(CUT_PREFIX))
 
 
-class LayerParts:
-    """Linear layers of one encoder layer, named as in [`Architecture`]; `None` if the architecture lacks the linear
-    layer, or if all its heads or neurons were pruned. Raises `ValueError` for adapters and quantised layers."""
-
-    def __init__(self, layer: nn.Module, architecture: Architecture, head_dim: int, index: int) -> None:
-        self.layer = layer
-        self.architecture = architecture
-        self.head_dim = head_dim
-        for field in PARTS:
-            setattr(self, field, _linear(layer, getattr(architecture, field), index))
-
-    @property
-    def num_heads(self) -> int:
-        return 0 if self.attention_output is None else self.attention_output.in_features // self.head_dim
-
-    @property
-    def num_neurons(self) -> int:
-        return 0 if self.output is None else self.output.in_features
-
-    @property
-    def state_projections(self) -> list[nn.Linear]:
-        """Query, key and value projections of the hidden states, fused or separate."""
-        return list(filter(None, (self.query, self.key, self.value, self.query_key_value)))
-
-    @property
-    def head_projections(self) -> list[nn.Linear]:
-        """All linear layers whose outputs belong to heads."""
-        return [*self.state_projections, *filter(None, (self.position_key, self.position_query))]
-
-    @property
-    def neuron_projections(self) -> list[nn.Linear]:
-        """The linear layers whose outputs belong to neurons."""
-        return list(filter(None, (self.intermediate, self.gate)))
-
-    def bias_of(self, part: str) -> nn.Parameter | None:
-        """Return the bias of `"attention_output"` or `"output"`, even if no head or neuron is left."""
-        name = getattr(self.architecture, part)
-        return None if name is None else self.layer.get_submodule(name).bias
-
-
 def find_encoder(model: nn.Module) -> PreTrainedModel:
-    """Return the encoder within a model. Raises `ValueError` if none has a type in [`ARCHITECTURES`]."""
+    """Return the encoder, or the stack of layers of a causal language model, within a model. Raises `ValueError` if
+    none has a type in [`ARCHITECTURES`]."""
     model_types = []
     for module in model.modules():
         if not isinstance(module, PreTrainedModel):
             continue
         model_types.append(str(getattr(module.config, "model_type", None)))
         architecture = find_architecture(module.config)
+        # BERT, RoBERTa or GPT-2 as the decoder of another encoder: its cross-attention is not known here.
         if architecture is None or getattr(module.config, "is_decoder", False):
             continue
         # The encoder alone of an encoder-decoder model lacks the decoder's layer stacks.
@@ -273,26 +288,6 @@ def cut_heads(model: nn.Module) -> list[list[int]]:
     if not pruned or len(pruned) != num_layers:
         return [[] for _ in range(num_layers)]
     return [list(heads) for heads in pruned]
-
-
-def _linear(layer: nn.Module, name: str | None, index: int) -> nn.Linear | None:
-    if name is None:
-        return None
-    module = layer
-    for step in name.split("."):
-        # Some encoders of a type lack optional linear layers.
-        module = getattr(module, step, None)
-        if module is None:
-            return None
-    if type(module) is nn.Linear:
-        return module
-    if list(module.parameters(recurse=False)) and not hasattr(module, "weight"):
-        # Only the bias of the pruned sublayer is left.
-        return None
-    raise ValueError(
-        f"{name} of layer {index} is a {type(module).__name__}, not a plain linear layer. Merge adapters first "
-        "(`hf_mwp.merge_lora(model)`, or `merge_and_unload()` of a peft model), and load it without quantisation."
-    )
 
 
 def count_positions(config: PreTrainedConfig) -> int | None:

@@ -5,7 +5,7 @@ For each class of Transformers, this module creates a class on first use: `CutMo
 without the heads and neurons that its config lists as pruned. Saved folders contain this file and those it imports.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,15 +14,18 @@ import torch
 import transformers
 from huggingface_hub.dataclasses import strict
 from torch import Tensor, nn
-from transformers import PreTrainedConfig, PreTrainedModel
+from transformers import Cache, PreTrainedConfig, PreTrainedModel
+from transformers.pytorch_utils import Conv1D
 
-from .architecture import CUT_PREFIX, LayerParts, cut_heads, layer_parts
+from .architecture import CUT_PREFIX, cut_heads, find_architecture, layer_parts
+from .layer_linears import LayerParts, out_size, output_dim
 
 
 # Auto classes that load pruned models, if Transformers has a class for the encoder.
 AUTO_CLASSES = (
     "AutoModel",
     "AutoModelForMaskedLM",
+    "AutoModelForCausalLM",
     "AutoModelForSeq2SeqLM",
     "AutoModelForSequenceClassification",
     "AutoModelForTokenClassification",
@@ -39,30 +42,103 @@ class NoHeads(nn.Module):
         return hidden_states.new_empty(batch, length, 0), hidden_states.new_empty(batch, 0, length, length)
 
 
+class EmptyConv1D(Conv1D):
+    """Linear layer of GPT-2 without inputs, which returns its bias."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.bias.expand(*x.shape[:-1], -1)
+
+
+class Headless:
+    """Mixin, listed before the class of a causal attention layer that lost all its heads but keeps its output
+    projection (`output_name`), and thereby the projection's bias."""
+
+    output_name: str
+
+    def forward(self, hidden_states: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
+        batch, length, _ = hidden_states.shape
+        for argument in (*args, *kwargs.values()):
+            if isinstance(argument, Cache):
+                # Models count the tokens in the cache of a layer, which are none if its keys are empty.
+                layer_cache = getattr(argument, "self_attention_cache", argument)
+                placeholder = hidden_states.new_zeros(batch, 1, length, 1)
+                layer_cache.update(placeholder, placeholder, self.layer_idx)
+        output = torch.zeros_like(hidden_states)
+        bias = self.get_submodule(self.output_name).bias
+        if bias is not None:
+            output = output + bias
+        return output, hidden_states.new_empty(batch, 0, length, length)
+
+
+@cache
+def headless_class(attention_class, output_name):
+    """Return the counterpart without heads of an attention class, which Transformers recognises as that class."""
+    body = {"__module__": __name__, "output_name": output_name}
+    return type(f"Headless{attention_class.__name__}", (Headless, attention_class), body)
+
+
+class LayerConfig:
+    """View of a model's config for one attention layer that reads its number of heads from the config."""
+
+    def __init__(self, config: PreTrainedConfig, num_attention_heads: int) -> None:
+        self.model_config = config
+        self.num_attention_heads = num_attention_heads
+
+    def __getattr__(self, name: str) -> Any:
+        # Copying and pickling ask for special methods before there is a config.
+        if name == "model_config" or name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.model_config, name)
+
+
 def slice_heads(parts: LayerParts, kept: Sequence[int], optimizer: torch.optim.Optimizer | None = None) -> None:
-    """Keep only the given heads of a layer. Its parameters, their gradients and optimiser states are sliced."""
-    if parts.num_heads:
-        _slice_units(parts.head_projections, parts.attention_output, parts.num_heads, parts.head_dim, kept, optimizer)
-        update_head_count(parts)
+    """Keep only the given heads of a layer, and the key-value groups that they need. Its parameters, their gradients
+    and optimiser states are sliced. Raises the errors of [`LayerParts.check_remaining`]."""
+    if not parts.num_heads:
+        return
+    parts.check_remaining(kept)
+    context_columns = parts.query_rows(kept)
+    for linear, rows in parts.head_rows(kept):
+        _slice_outputs(linear, rows, optimizer)
+    _slice_inputs(parts.attention_output, context_columns, optimizer)
+    update_head_count(parts)
 
 
 def slice_neurons(parts: LayerParts, kept: Sequence[int]) -> None:
     """Keep only the given neurons of a layer; see [`slice_heads`]."""
-    if parts.num_neurons:
-        _slice_units(parts.neuron_projections, parts.output, parts.num_neurons, 1, kept)
+    num_neurons = parts.num_neurons
+    if not num_neurons:
+        return
+    columns = torch.tensor([*kept], dtype=torch.long)
+    for linear in parts.neuron_projections:
+        # The second half of a layer may compute the gates of the neurons.
+        rows = torch.arange(out_size(linear)).view(-1, num_neurons)[:, columns].flatten()
+        _slice_outputs(linear, rows)
+    _slice_inputs(parts.output, columns)
 
 
 def update_head_count(parts: LayerParts) -> None:
-    """Update the number of heads that the attention module stores, if it stores one."""
-    path = parts.architecture.attention
+    """Update an attention module that stores or reads its number of heads, or that fails without heads."""
+    architecture = parts.architecture
+    path = architecture.attention
     if path is None:
         return
-    if not parts.num_heads and not parts.architecture.attention_output.startswith(f"{path}."):
+    output_name = architecture.attention_output.removeprefix(f"{path}.")
+    if not parts.num_heads and output_name == architecture.attention_output:
         parts.layer.set_submodule(path, NoHeads())
         return
     attention = parts.layer.get_submodule(path)
-    attention.num_attention_heads = parts.num_heads
-    attention.all_head_size = parts.num_heads * parts.head_dim
+    for attribute, size in architecture.attention_sizes:
+        setattr(attention, attribute, getattr(parts, size))
+    if architecture.reads_config:
+        model_config = getattr(attention.config, "model_config", attention.config)
+        attention.config = LayerConfig(model_config, parts.num_heads)
+    if architecture.is_causal and not parts.num_heads and not isinstance(attention, Headless):
+        attention.__class__ = headless_class(type(attention), output_name)
+        # Distributed training waits for the gradient of each trainable parameter.
+        bias = attention.get_submodule(output_name).bias
+        for parameter in attention.parameters():
+            parameter.requires_grad_(parameter.requires_grad and parameter is bias)
 
 
 def slice_position_bias(model: nn.Module) -> None:
@@ -93,35 +169,41 @@ def resize_heads(model: nn.Module, state_dict: Mapping[str, Tensor], *rest: Any)
         for linear in filter(None, (*linears.head_projections, linears.attention_output)):
             weight = state_dict.get(f"{names[linear]}.weight")
             # The other dimension is the encoder's width. If it differs, loading the state dict must fail.
-            width = 0 if linear is linears.attention_output else 1
-            if weight is None or weight.shape[width] != linear.weight.shape[width]:
+            width_dim = output_dim(linear)
+            if linear is not linears.attention_output:
+                width_dim = 1 - width_dim
+            if weight is None or weight.shape[width_dim] != linear.weight.shape[width_dim]:
                 continue
-            linear.out_features, linear.in_features = weight.shape
             linear.weight.data = linear.weight.new_zeros(weight.shape)
             if linear.bias is not None:
-                linear.bias.data = linear.bias.new_zeros(len(weight))
+                linear.bias.data = linear.bias.new_zeros(out_size(linear))
+            _update_sizes(linear)
         update_head_count(linears)
 
 
-def _slice_units(
-    projections: Iterable[nn.Linear],
-    output: nn.Linear,
-    num_units: int,
-    width: int,
-    remaining: Sequence[int],
-    optimizer: torch.optim.Optimizer | None = None,
-) -> None:
-    """Keep only the `remaining` of `num_units` heads or neurons of `width` features, which are the outputs of
-    `projections` and the inputs of `output`."""
-    for linear in projections:
-        # A fused layer has all queries, then all keys, then all values.
-        rows = torch.arange(linear.out_features).view(-1, num_units, width)[:, list(remaining)].flatten()
-        for parameter in linear.parameters():
-            _slice(parameter, 0, rows, optimizer)
-        linear.out_features = len(rows)
-    columns = torch.arange(output.in_features).view(num_units, width)[list(remaining)].flatten()
-    _slice(output.weight, 1, columns, optimizer)
-    output.in_features = len(columns)
+def _slice_outputs(linear: nn.Module, rows: Tensor, optimizer: torch.optim.Optimizer | None = None) -> None:
+    """Keep only some outputs of a linear layer."""
+    _slice(linear.weight, output_dim(linear), rows, optimizer)
+    if linear.bias is not None:
+        _slice(linear.bias, 0, rows, optimizer)
+    _update_sizes(linear)
+
+
+def _slice_inputs(linear: nn.Module, columns: Tensor, optimizer: torch.optim.Optimizer | None = None) -> None:
+    """Keep only some inputs of a linear layer."""
+    _slice(linear.weight, 1 - output_dim(linear), columns, optimizer)
+    _update_sizes(linear)
+
+
+def _update_sizes(linear: nn.Module) -> None:
+    """Update the sizes that a linear layer stores to those of its weight."""
+    if isinstance(linear, Conv1D):
+        linear.nx, linear.nf = linear.weight.shape
+        if not linear.nx:
+            linear.__class__ = EmptyConv1D
+            linear.weight.requires_grad_(False)
+    else:
+        linear.out_features, linear.in_features = linear.weight.shape
 
 
 def _slice(parameter: nn.Parameter, dim: int, index: Tensor, optimizer: torch.optim.Optimizer | None) -> None:
@@ -198,6 +280,9 @@ class CutModel:
 
     def __init__(self, config, *args, **kwargs):
         super().__init__(config, *args, **kwargs)
+        if self.base_model is not self and isinstance(self.base_model, CutModel):
+            # Some classifiers create their base model with `AutoModel`, which has pruned it.
+            return
         layers = layer_parts(self)
         pruned_heads = config.cut_heads or [[]] * len(layers)
         neurons_per_layer = config.neurons_per_layer or [linears.num_neurons for linears in layers]
@@ -227,10 +312,19 @@ def cut_class(stock):
     return type(f"Cut{stock.__name__}", (CutModel, stock), body)
 
 
+def stock_class(model_or_config_class):
+    """Return the class of Transformers that a class is, or that it is derived from."""
+    return next(base for base in model_or_config_class.__mro__ if base.__module__.startswith("transformers."))
+
+
 def stock_models(config_class):
     """Return the model classes of Transformers for a config class, by the name of the Auto class that loads them."""
     models = {}
+    architecture = find_architecture(config_class)
     for auto_class in AUTO_CLASSES:
+        if auto_class == "AutoModelForCausalLM" and (architecture is None or not architecture.is_causal):
+            # The decoder of an encoder-decoder model alone, or an encoder with another mask.
+            continue
         model_class = getattr(transformers, auto_class)._model_mapping.get(config_class, None)
         if isinstance(model_class, type):
             models[auto_class] = model_class
@@ -238,7 +332,7 @@ def stock_models(config_class):
 
 
 def _models(cut_config_class):
-    stock = next(base for base in cut_config_class.__mro__ if base.__module__.startswith("transformers."))
+    stock = stock_class(cut_config_class)
     return {auto_class: cut_class(model) for auto_class, model in stock_models(stock).items()}
 
 

@@ -80,7 +80,19 @@ def to_pruned_class(model: nn.Module) -> nn.Module:
     weights = {name: weight for name, weight in model.state_dict().items() if name in names}
     pruned.load_state_dict(weights)
     inherit_training_texts(pruned, model)
-    return pruned.to(model.device, model.dtype).train(model.training)
+    pruned.to(model.device, model.dtype)
+    copy_buffers(pruned, model)
+    return pruned.train(model.training)
+
+
+def copy_buffers(model: nn.Module, source: nn.Module) -> None:
+    """Copy the buffers of a source that are not saved, such as rotary frequencies, which keep their precision in
+    models of half precision."""
+    buffers = dict(source.named_buffers())
+    saved_names = model.state_dict().keys()
+    for name, buffer in model.named_buffers():
+        if name not in saved_names:
+            buffer.data = buffers[name].clone()
 
 
 def cut_config(model: PreTrainedModel) -> CutConfig:

@@ -7,9 +7,10 @@ from hf_mwp.utils.lazy_names import lazy_names
 
 
 _NAMES = {
-    "cutting": ("prune", "prune_heads", "prune_neurons"),
+    "cutting": ("heads_of_groups", "prune", "prune_heads", "prune_neurons"),
     "dense_export": ("export_dense",),
     "gates": ("HeadGates", "NeuronGates"),
+    "head_bundles": ("head_groups",),
     "head_choice": ("choose_heads",),
     "head_importance": (
         *("AttentionEntropy", "AttentionPeak", "CombinedImportance", "GateGradient", "HeadImportance"),

@@ -24,12 +24,15 @@ def prune(
 
     Args:
         model (`nn.Module`): A model with a supported encoder (see [`~models.architecture.find_encoder`]): the encoder
-            itself, with a classification or masked language modelling head, a solver, or a BART, mBART, Marian,
-            Pegasus or M2M100. It is not changed.
+            itself, with a classification or masked language modelling head, a solver, a BART, mBART, Marian, Pegasus
+            or M2M100, or a causal language model (Llama, Mistral, Qwen2, Qwen3, Gemma 2 and 3, Phi-3, GPT-2, GPT-NeoX)
+            or a classifier of these types. It is not changed.
         heads (`Mapping[int, Iterable[int]]`, *optional*):
             Heads to remove from each layer; layers and heads are counted from 0. Heads closed by gates are removed
             too. If all heads of a layer are removed, the bias of the output projection remains. An encoder-decoder
-            model has the encoder's layers first, then the decoder's self-attentions, then its cross-attentions.
+            model has the encoder's layers first, then the decoder's self-attentions, then its cross-attentions. With
+            grouped queries, a head is a query head, and each key-value group of a layer must keep equally many, or
+            none: `heads_of_groups(model, {0: [1]})` are the heads of a group, and [`choose_heads`] chooses by scores.
         neurons (`Mapping[int, Iterable[int]]`, *optional*): Neurons to remove from each layer.
 
     Returns:
@@ -40,8 +43,9 @@ def prune(
         not imported.
 
     Raises:
-        ValueError: a layer, head or neuron does not exist, the encoder type is not supported, the model has adapters,
-            or its class has no pruned counterpart (different heads, subclasses of Transformers models).
+        ValueError: a layer, head or neuron does not exist, key-value groups would keep different numbers of heads, the
+            encoder type is not supported, the model has adapters, or its class has no pruned counterpart (different
+            heads, subclasses of Transformers models).
 
     Example:
         >>> smaller = prune(model, heads={0: [3, 7], 5: [0]}, neurons={0: range(100)})
@@ -50,6 +54,9 @@ def prune(
     num_heads, num_neurons = count_units(model)
     heads = check_indices(heads or {}, num_heads)
     neurons = check_indices(neurons or {}, num_neurons)
+    closed_heads = HeadGates.closed_on(model)
+    for layer, linears in enumerate(layer_parts(model)):
+        linears.check_remaining(_without(linears.num_heads, {*closed_heads[layer], *heads.get(layer, ())}))
     smaller = copy.deepcopy(model)
     # Remove the hooks of a `HeadPruningCallback` and of gates from the copy.
     smaller.__dict__.pop("save_pretrained", None)
@@ -87,6 +94,22 @@ def forget_resizing(model: nn.Module) -> None:
     for key, hook in list(hooks.items()):
         if hook.hook is resize_heads:
             del hooks[key]
+
+
+@checked
+def heads_of_groups(model: nn.Module, groups: Mapping[int, Iterable[int]]) -> dict[int, list[int]]:
+    """Return the heads of key-value groups, given by layer, as [`prune`] takes them. Raises `ValueError` for layers
+    and groups that do not exist."""
+    layers = layer_parts(model)
+    groups = check_indices(groups, [linears.num_groups for linears in layers])
+    heads = {}
+    for layer, layer_groups in groups.items():
+        queries_per_group = layers[layer].queries_per_group
+        heads[layer] = []
+        for group in sorted(layer_groups):
+            first_head = group * queries_per_group
+            heads[layer] += range(first_head, first_head + queries_per_group)
+    return heads
 
 
 @checked

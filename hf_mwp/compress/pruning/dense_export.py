@@ -6,7 +6,7 @@ import torch
 from torch import nn
 from transformers import CONFIG_MAPPING, PreTrainedModel
 
-from hf_mwp.compress.models.architecture import find_encoder
+from hf_mwp.compress.models.architecture import find_architecture, find_encoder
 from hf_mwp.compress.models.cut_model import stock_models
 from hf_mwp.compress.models.mwp_student.conversion_mwp_student import (
     CLASSIFIER_ACTIVATIONS,
@@ -18,6 +18,7 @@ from hf_mwp.compress.models.pruned_form import STUDENTS, convert_encoder
 from hf_mwp.utils.checked_types import checked
 
 from .cutting import prune
+from .stock_export import stock_model
 
 
 # Prefixes of the weights of heads that BERT does not have, by target model type and Auto class.
@@ -47,31 +48,45 @@ SAME_NAMES = (
 @checked
 def export_dense(model: nn.Module) -> PreTrainedModel:
     """
-    Convert a student, pruned or not, to a class of Transformers: a BERT, a RoBERTa if it counts positions like one, or
-    an ELECTRA if it projects its embeddings.
+    Convert a model, pruned or not, to a class of Transformers that loads without hf_mwp.
 
+    A student becomes a BERT, a RoBERTa if it counts positions like one, or an ELECTRA if it projects its embeddings.
     Each layer gets as many heads as fit into the width, and as many neurons as the widest layer. Missing heads and
     neurons are filled with zeros, so the result is not faster than the source. It is meant for tools that support only
     classes of Transformers.
 
+    A causal language model that lost equally many heads and neurons in each layer (`uniform=True`) becomes a model of
+    its own class with smaller sizes in its config, as tools such as vLLM and llama.cpp read it. Heads are filled with
+    zeros only where a config cannot state their number, as those of GPT-2 and GPT-NeoX
+    ([`~stock_export.stock_model`]).
+
     Args:
         model (`nn.Module`): An `MwpStudentModel` or student with a head (`...ForMaskedLM`,
             `...ForSequenceClassification`, `...ForTokenClassification`, `...ForQuestionAnswering`,
-            `...ForMultipleChoice`), or a solver with a student as encoder, which is replaced. The model itself is not
-            changed.
+            `...ForMultipleChoice`), or a solver with a student as encoder, which is replaced. Or a causal language
+            model of a supported type, or a classifier of such a type. The model itself is not changed.
 
     Returns:
         A model with the same outputs, dtype, device and mode. The pooler is left out if the target class has none, or
         has a different activation.
 
     Raises:
-        ValueError: the model is not a student, its heads do not fit into the width of the encoder, or no class of
-            Transformers has its positions, projected embeddings or activations.
+        ValueError: the model is neither a student nor a causal language model. A student's heads do not fit into the
+            width of the encoder, or no class of Transformers has its positions, projected embeddings or activations.
+            Layers of a causal language model have different sizes.
     """
-    if find_encoder(model).config.model_type != "mwp_student":
-        raise ValueError(f"{type(model).__name__} is not a student. Only students can be exported to Transformers.")
+    config = find_encoder(model).config
+    if find_architecture(config).is_causal:
+        export = stock_model
+    elif config.model_type == "mwp_student":
+        export = _dense
+    else:
+        raise ValueError(
+            f"{type(model).__name__} is neither a student nor a causal language model. Only these can be exported to "
+            "Transformers."
+        )
     # A copy without heads and neurons closed by gates.
-    return convert_encoder(prune(model), _dense)
+    return convert_encoder(prune(model), export)
 
 
 def _dense(model: nn.Module) -> PreTrainedModel:

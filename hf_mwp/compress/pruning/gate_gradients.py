@@ -1,6 +1,7 @@
 """Knowledgeable scores of heads and neurons, measured by gradients of gates."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -16,7 +17,7 @@ from hf_mwp.utils.usage_error import UsageError
 
 from .gates import HeadGates, NeuronGates
 from .head_importance import left_unchanged
-from .knowledgeable_scores import KnowledgeableScores, UnitScores
+from .knowledgeable_scores import KnowledgeableScores, UnitScores, shared_groups
 
 
 @checked
@@ -30,12 +31,13 @@ def measure_scores(
 ) -> KnowledgeableScores:
     """
     Measure absolute gradients with respect to gates (factors of 1) on the teacher's heads and neurons (Yang et al.,
-    section 3.2): expressiveness `P` by the teacher's own loss, which must be a mean over rows (or over labels, for
-    sequence-to-sequence models), and, with a trial student, student-friendliness `Q` by the distillation loss, with
-    gradients through the teacher's softmax. `per_example` sums absolute gradients of single examples, which is the
-    paper's expectation. Otherwise, those of each batch's mean loss are summed, as in the authors' implementation; they
-    depend on the size and order of batches. Raises `UsageError` if batches or labels are missing, logits differ in
-    shape, or scores are not finite, and `ValueError` if the encoder type is not supported or the encoder has gates.
+    section 3.2): expressiveness `P` by the teacher's own loss and, with a trial student, student-friendliness `Q` by
+    the distillation loss, with gradients through the teacher's softmax. The teacher's own loss must be a mean over
+    rows or, for models that predict tokens, over labels; then it is converted to a mean over rows of sums over labels.
+    `per_example` sums absolute gradients of single examples, which is the paper's expectation. Otherwise, those of
+    each batch's mean loss are summed, as in the authors' implementation; they depend on the size and order of batches.
+    Raises `UsageError` if batches or labels are missing, logits differ in shape, or scores are not finite, and
+    `ValueError` if the encoder type is not supported or the encoder has gates.
     """
     with left_unchanged(teacher, student), HeadGates(teacher) as heads, NeuronGates(teacher) as neurons:
         dtype = torch.promote_types(teacher.dtype, torch.float32)
@@ -64,7 +66,8 @@ def measure_scores(
 
         sums, settings = sum_gradients(teacher, batches, student, temperature, new_gates, score, per_example)
     counts = ([1] * len(head_ones), [1] * len(neuron_ones))
-    scores = [scores_of_layers(loss_sums, counts) for loss_sums in sums]
+    groups = shared_groups(teacher)
+    scores = [replace(scores_of_layers(loss_sums, counts), groups=groups) for loss_sums in sums]
     return KnowledgeableScores(*scores, about={"per_example": per_example, **settings})
 
 
@@ -165,14 +168,14 @@ def batch_losses(teacher: nn.Module, student: nn.Module | None, batch: Mapping, 
     model_kind = kind_of(teacher, teacher_output.get("logits"))
     prediction = model_kind.prediction
     loss = teacher_output["loss"].mean()
-    if model_kind.has_decoder:
+    valid = model_kind.positions(batch)
+    if model_kind.per_position:
         # Convert the mean over labels to a mean over rows of the sums over labels, as solvers have it.
-        loss = loss * (labels != -100).sum() / len(labels)
+        loss = loss * valid.sum() / len(labels)
     if student is None:
         return [loss]
     with torch.no_grad():
         student_output = named_outputs(student, batch)
-    valid = model_kind.positions(batch)
     # A solver may have several outputs to compare; the loss of a row is the sum over them.
     losses = 0.0
     for name in prediction.outputs:
@@ -180,11 +183,10 @@ def batch_losses(teacher: nn.Module, student: nn.Module | None, batch: Mapping, 
         teacher_logits = teacher_output.get(name)
         shape = shape_of(student_logits)
         teacher_shape = shape_of(teacher_logits)
-        is_comparable = model_kind.has_decoder or not model_kind.per_position
-        if shape is None or shape != teacher_shape or not is_comparable:
+        if shape is None or shape != teacher_shape:
             raise UsageError(
                 f"The {name} of the trial student have the shape {shape}, the teacher's {teacher_shape}. Use two "
-                "classifiers, regressors, solvers or sequence-to-sequence models with equal shapes."
+                "models of the same kind with logits of equal shapes."
             )
         mask = prediction.mask(name, teacher_logits, valid)
         student_logits = prediction.class_scores(name, student_logits)

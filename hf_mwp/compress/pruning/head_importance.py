@@ -12,6 +12,7 @@ from torch.nn.utils.rnn import pad_sequence
 from hf_mwp.compress.losses.precision import at_least_fp32
 from hf_mwp.compress.models.architecture import find_architecture, find_encoder, layer_order, layer_parts
 from hf_mwp.compress.models.batch_inputs import find_token_mask
+from hf_mwp.compress.models.layer_linears import output_dim
 from hf_mwp.utils.checked_types import checked
 
 from .gates import HeadGates
@@ -83,8 +84,9 @@ class WeightNorm(HeadImportance):
     Sum of the mean absolute weights of a head's query, key and value projections.
 
     Equation 1 does not say whether `Q`, `K`, `V` are weights or activations, nor what `j` counts. This implementation
-    averages over all entries of the head's `head_dim` rows in each weight matrix. Pruning only by this score, over
-    all layers together, is the paper's baseline "global threshold".
+    averages over all entries of the head's `head_dim` rows in each weight matrix. Heads of one key-value group share
+    the rows of their key and value. Pruning only by this score, over all layers together, is the paper's baseline
+    "global threshold".
 
     References: Yu et al. (see [`HeadPruningCallback`]), equation 1.
     """
@@ -97,13 +99,21 @@ class WeightNorm(HeadImportance):
             if not linears.num_heads:
                 rows.append(torch.zeros(0))
                 continue
-            norms = []
+            # Mean of each output's weights, by the linear layer. The host waits for the device once for each layer.
+            output_means = {}
             for linear in linears.state_projections:
-                # A fused layer has all queries, then all keys, then all values.
-                weights = linear.weight.abs().double().unflatten(0, (-1, linears.num_heads, linears.head_dim))
-                norms.append(weights.mean((2, 3)).sum(0))
-            # Add on the model's device, so that the host waits for it once for each layer.
-            rows.append(sum(norms).cpu())
+                output_means[linear] = linear.weight.abs().double().mean(1 - output_dim(linear))
+            means = torch.cat(list(output_means.values())).cpu().split(list(map(len, output_means.values())))
+            output_means = dict(zip(output_means, means, strict=True))
+            norms = []
+            for head in range(linears.num_heads):
+                norm = torch.zeros((), dtype=torch.float64)
+                for linear, head_rows in linears.state_rows([head]):
+                    # A fused layer has the rows of a query, a key and a value.
+                    num_projections = len(head_rows) // linears.head_dim
+                    norm += output_means[linear][head_rows].mean() * num_projections
+                norms.append(norm)
+            rows.append(torch.stack(norms))
         return rows
 
 

@@ -24,7 +24,8 @@ from hf_mwp.utils.checked_types import checked
 from hf_mwp.utils.main_process import shards_weights
 
 from .cutting import prune
-from .head_choice import choose_heads, heads_by_layer, whole_heads
+from .head_bundles import check_unit
+from .head_choice import check_ratio, choose_heads, fewest_heads, heads_by_layer, whole_heads
 from .head_importance import CombinedImportance, HeadImportance
 from .pruned_saving import replace_saving, save_pruned, save_sliced
 from .pruning_modes import MODES
@@ -65,6 +66,13 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
         calibration_examples (`int`, *optional*, defaults to 128):
             Number of training examples for scoring heads, whatever the batch size of the training.
         min_heads_per_layer (`int`, *optional*, defaults to 1): Minimum number of heads that each layer keeps.
+        unit (`str`, *optional*, defaults to `"group"`):
+            Heads that are pruned together if queries share keys and values, as in most causal language models:
+            `"group"` prunes a key-value head with all its queries, `"query"` one query of each key-value head, so that
+            all keep equally many (any query if the layer has a single key-value head). See [`choose_heads`].
+        uniform (`bool`, *optional*, defaults to `False`):
+            Whether each layer loses equally many heads, so that [`export_dense`] can write a causal language model of
+            Transformers' own class.
         mode (`str`, *optional*, defaults to `"mask"`):
             `"mask"` closes pruned heads by gates. `"slice"` removes them from the linear layers and the optimiser
             state at once, so that steps become faster; it supports only one process. Losses of both modes are equal up
@@ -103,7 +111,10 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
         min_heads_per_layer: int = 1,
         mode: str = "mask",
         calibration_batch_size: int = CALIBRATION_BATCH_SIZE,
+        unit: str = "group",
+        uniform: bool = False,
     ) -> None:
+        check_unit(unit)
         rules = {
             f"0 <= `min_ratio` ({min_ratio}) <= `max_ratio` ({max_ratio}) < 1": 0 <= min_ratio <= max_ratio < 1,
             f"`power` ({power}) > 0": power > 0,
@@ -129,8 +140,11 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
         self.log: list[dict[str, Any]] = []
         """Events: `step`, `ratio`, `heads` (by layer), `scores` as lists, `None` for heads closed before."""
         self.mode = mode
+        self.unit = unit
+        self.uniform = uniform
         self._mode = MODES[mode]()
         self._total = 0
+        self._fewest = 1
         self._examples_per_step: int | None = None
 
     @property
@@ -170,6 +184,8 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
             "end_fraction": self.end_fraction,
             "min_heads_per_layer": self.min_heads_per_layer,
             "mode": self.mode,
+            "unit": self.unit,
+            "uniform": self.uniform,
             "num_pruning_steps": self.num_pruning_steps,
             "calibration_examples": self.calibration_examples,
             "calibration_batch_size": self.calibration_batch_size,
@@ -202,9 +218,10 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
         self._total = self._mode.begin(model, closed)
         # Checkpoints of this training contain the heads of the model in memory, to be resumed.
         replace_saving(model, save_sliced)
+        self._fewest = fewest_heads(self._mode.groups(), self.unit, self.uniform)
         # Run one choice now, so that errors appear before the training.
         scores = self._scores(args, model, kwargs["train_dataloader"], self.calibration_batch_size)
-        choose_heads(scores, self.max_ratio, self.min_heads_per_layer, self._total, self.closed)
+        check_ratio(scores, self.max_ratio, **self._choice())
         if not state.global_step:
             self.on_step_end(args, state, control, model, **kwargs)
 
@@ -239,7 +256,7 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
         # Scores may differ by rounding between devices, but all must prune the same heads.
         [scores] = broadcast_object_list([scores])
         ratio = self.ratio_at(state.global_step, state.max_steps)
-        closed = choose_heads(scores, ratio, self.min_heads_per_layer, self._total, self.closed)
+        closed = choose_heads(scores, ratio, **self._choice())
         self._mode.close(closed, kwargs["optimizer"])
         heads = {str(layer): heads for layer, heads in closed.items()}
         self.log.append({"step": state.global_step, "ratio": ratio, "heads": heads, "scores": rows_of(scores)})
@@ -270,8 +287,21 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
     def _num_closed(self) -> int:
         return sum(map(len, self.closed.values()))
 
+    def _choice(self) -> dict[str, Any]:
+        """Return the options of [`choose_heads`]."""
+        return {
+            "min_heads_per_layer": self.min_heads_per_layer,
+            "total": self._total,
+            "gone": self.closed,
+            "groups": self._mode.groups(),
+            "unit": self.unit,
+            "uniform": self.uniform,
+        }
+
     def _is_pruned(self) -> bool:
-        return self._num_closed() >= whole_heads(self.max_ratio, self._total)
+        # The share is rounded down to heads that are pruned together.
+        num_missing = whole_heads(self.max_ratio, self._total) - self._num_closed()
+        return num_missing < self._fewest
 
     def _scores(self, args: TrainingArguments, model: nn.Module, loader: Any, num_examples: int) -> Tensor:
         """Return the scores of all heads on `num_examples` examples."""

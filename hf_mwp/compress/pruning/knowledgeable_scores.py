@@ -19,6 +19,8 @@ from hf_mwp.utils.checked_types import checked
 from hf_mwp.utils.files import writing_weights
 from hf_mwp.utils.usage_error import UsageError
 
+from .head_bundles import head_groups
+
 
 FILE_NAME = "scores.safetensors"
 # Added to norms in the authors' implementation; the paper has no such term.
@@ -28,11 +30,20 @@ EPSILON = 1e-7
 @checked
 @dataclass(frozen=True, eq=False)
 class UnitScores:
-    """Scores of an encoder's units; the lowest are removed first. `heads` and `neurons` are float64 on the CPU, of
-    shape `(layers, units of the largest layer)`, with NaN in layers with fewer units."""
+    """
+    Scores of an encoder's units; the lowest are removed first.
+
+    Args:
+        heads (`Tensor` of shape `(layers, heads of the largest layer)`):
+            Scores of heads, float64 on the CPU, with NaN in layers with fewer heads.
+        neurons (`Tensor` of shape `(layers, neurons of the largest layer)`): Scores of neurons, in the same form.
+        groups (`Tensor` of the shape of `heads`, *optional*):
+            Key-value group of each head, -1 in layers with fewer heads, if some heads share keys and values.
+    """
 
     heads: Tensor
     neurons: Tensor
+    groups: Tensor | None = None
 
     @classmethod
     def random(cls, model: nn.Module, seed: int = 0) -> UnitScores:
@@ -42,18 +53,27 @@ class UnitScores:
         for num_units in count_units(model):
             rows = [torch.rand(size, generator=generator, dtype=torch.float64) for size in num_units]
             scores.append(pad_sequence(rows, batch_first=True, padding_value=torch.nan))
-        return cls(*scores)
+        return cls(*scores, groups=shared_groups(model))
 
     def normalized(self) -> UnitScores:
         """Divide the scores of each layer by their l2 norm + 1e-7 (Yang et al., section 3.2)."""
-        return UnitScores(_normalized(self.heads), _normalized(self.neurons))
+        return UnitScores(_normalized(self.heads), _normalized(self.neurons), self.groups)
 
     def check_fits(self, model: nn.Module) -> None:
         """Raise [`UsageError`] unless the scores match the numbers of heads and neurons in each layer of a model."""
-        for (name, scores), counts in zip(vars(self).items(), count_units(model), strict=True):
+        for name, counts in zip(("heads", "neurons"), count_units(model), strict=True):
+            scores = getattr(self, name)
             scored = scores.isfinite().sum(1).tolist()
             if scored != counts:
                 raise UsageError(f"There are scores for {scored} {name} per layer, but the model has {counts}.")
+
+
+def shared_groups(model: nn.Module) -> Tensor | None:
+    """Return the `groups` of [`UnitScores`] for a model, or `None` if no heads share keys and values."""
+    groups = [torch.tensor(layer_groups) for layer_groups in head_groups(model)]
+    if all(len(layer_groups.unique()) == len(layer_groups) for layer_groups in groups):
+        return None
+    return pad_sequence(groups, batch_first=True, padding_value=-1)
 
 
 def _normalized(scores: Tensor) -> Tensor:
@@ -94,6 +114,7 @@ class KnowledgeableScores:
             raise UsageError(f"`expressiveness_weight` (λ) must be in the range 0 to 1, got {expressiveness_weight}.")
         heads = 0
         neurons = 0
+        groups = None
         weighted_scores = (
             (self.expressiveness, expressiveness_weight),
             (self.friendliness, 1 - expressiveness_weight),
@@ -108,7 +129,8 @@ class KnowledgeableScores:
                 normalized = scores.normalized()
                 heads = heads + weight * normalized.heads
                 neurons = neurons + weight * normalized.neurons
-        return UnitScores(heads, neurons)
+                groups = normalized.groups
+        return UnitScores(heads, neurons, groups)
 
     def save(self, folder: str | Path) -> None:
         """Write measured scores to `scores.safetensors`, with `about` as metadata."""
@@ -118,6 +140,8 @@ class KnowledgeableScores:
             if scores is not None:
                 tensors[f"{name}.heads"] = scores.heads.contiguous()
                 tensors[f"{name}.neurons"] = scores.neurons.contiguous()
+                if scores.groups is not None:
+                    tensors[f"{name}.groups"] = scores.groups.contiguous()
         with writing_weights(folder):
             save_file(tensors, Path(folder) / FILE_NAME, {"about": json.dumps(dict(self.about))})
 

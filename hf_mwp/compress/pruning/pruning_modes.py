@@ -13,6 +13,7 @@ from hf_mwp.compress.models.pruned_form import record_pruning
 
 from .cutting import forget_resizing
 from .gates import HeadGates
+from .head_bundles import head_groups
 from .pruned_saving import restore_saving
 
 
@@ -64,6 +65,10 @@ class MaskMode:
     def all_heads(self, scores: Tensor) -> Tensor:
         """Return the scores with a column for each head that the model had when the training began."""
         return scores
+
+    def groups(self) -> list[list[int]]:
+        """Return the key-value group of each head that the model had when the training began."""
+        return head_groups(self.model)
 
 
 class SliceMode(MaskMode):
@@ -144,14 +149,31 @@ class SliceMode(MaskMode):
             all_scores[layer, remaining] = scores[layer, : len(remaining)]
         return all_scores
 
+    def groups(self) -> list[list[int]]:
+        config = find_encoder(self.model).config
+        num_groups = getattr(config, "num_key_value_heads", None)
+        queries_per_group = 1
+        if num_groups is not None:
+            queries_per_group = config.num_attention_heads // num_groups
+        groups = []
+        for original in self._original_heads():
+            groups.append([head // queries_per_group for head in original])
+        return groups
+
+    def _original_heads(self) -> list[list[int]]:
+        """Return the heads of each layer at the beginning of the training, by their indices in the unpruned model.
+        Their positions in these lists are the indices that this class uses."""
+        original_heads = []
+        layers = zip(layer_parts(self.model), self._cut_before, cut_heads(self.model), strict=True)
+        for linears, cut_before, cut_now in layers:
+            num_heads = linears.num_heads + len(cut_now)
+            original_heads.append([head for head in range(num_heads) if head not in cut_before])
+        return original_heads
+
     def _heads(self) -> list[tuple[list[int], list[int]]]:
         """Return the remaining and the removed heads of each layer, by the config now and when the training began."""
         heads = []
-        layers = zip(layer_parts(self.model), self._cut_before, cut_heads(self.model), strict=True)
-        for linears, cut_before, cut_now in layers:
-            # Indices in the unpruned model of the heads at the beginning of the training. Their positions in this list
-            # are the indices that this class uses.
-            original = [head for head in range(linears.num_heads + len(cut_now)) if head not in cut_before]
+        for original, cut_now in zip(self._original_heads(), cut_heads(self.model), strict=True):
             remaining = []
             removed = []
             for index, head in enumerate(original):

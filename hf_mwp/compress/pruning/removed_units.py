@@ -10,12 +10,14 @@ import torch
 from torch import Tensor, nn
 
 from hf_mwp.compress.models.architecture import count_units, layer_parts
+from hf_mwp.compress.models.pruned_form import pruned_class
 from hf_mwp.utils.checked_types import checked
 from hf_mwp.utils.usage_error import UsageError
 
 from .cutting import prune
 from .gate_gradients import measure_scores
 from .gates import HeadGates, NeuronGates
+from .head_bundles import HeadBundles
 from .knowledgeable_scores import UnitScores
 
 
@@ -29,19 +31,38 @@ class RemovedUnits:
 
     @classmethod
     def lowest(
-        cls, scores: UnitScores, sparsity: float, round_to: int | None = None, head_dim: int | None = None
+        cls,
+        scores: UnitScores,
+        sparsity: float,
+        round_to: int | None = None,
+        head_dim: int | None = None,
+        unit: str = "group",
+        uniform: bool = False,
     ) -> RemovedUnits:
         """
         Choose the units with the lowest scores over all layers: `round(sparsity · N)` heads and the same share of
         neurons, ranked separately (Yang et al., section 3.2). Among equal scores, the lower layer comes first, then
         the lower index. With `round_to` (8 in the authors' implementation), the number of neurons removed from each
         layer, and of columns of heads if `head_dim` is given, is rounded to a multiple (half to even), so that the
-        share is not exactly `sparsity`. Raises `UsageError` if `sparsity` is outside `[0, 1)`, or no unit is left.
+        share is not exactly `sparsity`.
+
+        Heads that share keys and values are removed in bundles, whose number and scores count (the mean of their
+        heads): of a whole key-value group or, with `unit="query"`, one of each group; see [`choose_heads`]. With
+        `uniform`, this share of the units of each layer is removed, so that [`export_dense`] can write a causal
+        language model of Transformers' own class.
+
+        Raises:
+            UsageError: `sparsity` is outside `[0, 1)`, or no unit is left. With `uniform`: layers have different
+                numbers of units.
+            ValueError: `unit` does not exist.
         """
         check_sparsity(sparsity)
-        heads = _lowest("heads", scores.heads, sparsity, round_to, head_dim)
-        neurons = _lowest("neurons", scores.neurons, sparsity, round_to, 1)
-        return cls(heads, neurons)
+        groups = None if scores.groups is None else scores.groups.tolist()
+        bundles = HeadBundles.of(scores.heads, groups, unit)
+        width = None if head_dim is None else head_dim * bundles.size
+        chosen_bundles = _lowest("heads", bundles.scores, sparsity, round_to, width, uniform)
+        neurons = _lowest("neurons", scores.neurons, sparsity, round_to, 1, uniform)
+        return cls(bundles.members(chosen_bundles), neurons)
 
 
 @checked
@@ -64,9 +85,12 @@ def mask_teacher(teacher: nn.Module, removed: RemovedUnits) -> nn.Module:
 
 @dataclass(frozen=True)
 class UnitSparsifier:
-    """Pruning granularity of [`~trainers.StarkTrainer`]: heads and neurons. `check` raises the errors of `sparse`."""
+    """Pruning granularity of [`~trainers.StarkTrainer`]: heads and neurons. `check` raises the errors of `sparse`. The
+    fields are arguments of [`RemovedUnits.lowest`]."""
 
     round_to: int | None = None
+    unit: str = "group"
+    uniform: bool = False
 
     random = staticmethod(UnitScores.random)
 
@@ -74,8 +98,9 @@ class UnitSparsifier:
         return measure_scores(teacher, batches, student, per_example=per_example, temperature=temperature)
 
     def check(self, teacher, scores, sparsity):
+        pruned_class(teacher)
         if scores is None:
-            RemovedUnits.lowest(UnitScores.random(teacher), sparsity)
+            RemovedUnits.lowest(UnitScores.random(teacher), sparsity, unit=self.unit, uniform=self.uniform)
         else:
             scores.check_fits(teacher)
             self._removed(teacher, scores, sparsity)
@@ -84,7 +109,8 @@ class UnitSparsifier:
         return cut_teacher(teacher, self._removed(teacher, scores, sparsity))
 
     def _removed(self, teacher: nn.Module, scores: UnitScores, sparsity: float) -> RemovedUnits:
-        return RemovedUnits.lowest(scores, sparsity, self.round_to, layer_parts(teacher)[0].head_dim)
+        head_dim = layer_parts(teacher)[0].head_dim
+        return RemovedUnits.lowest(scores, sparsity, self.round_to, head_dim, self.unit, self.uniform)
 
 
 def check_sparsity(sparsity: float) -> None:
@@ -94,19 +120,28 @@ def check_sparsity(sparsity: float) -> None:
 
 
 def _lowest(
-    name: str, scores: Tensor, sparsity: float, round_to: int | None, width: int | None
+    name: str, scores: Tensor, sparsity: float, round_to: int | None, width: int | None, uniform: bool
 ) -> dict[int, list[int]]:
     # Count the lowest scores over all layers by layer.
     scored = scores.isfinite()
     layers = scored.nonzero()[:, 0]
     total = len(layers)
-    order = scores[scored].argsort(stable=True)[: round(sparsity * total)]
-    num_removed = torch.bincount(layers[order], minlength=len(scores)).tolist()
+    num_units = scored.sum(1).tolist()
+    if uniform:
+        if len(set(num_units)) > 1:
+            raise UsageError(
+                f"Layers have {num_units} {name} to choose from, of which equally many cannot remain. Use "
+                "`uniform=False`."
+            )
+        num_removed = [round(sparsity * num_units[0])] * len(scores)
+    else:
+        order = scores[scored].argsort(stable=True)[: round(sparsity * total)]
+        num_removed = torch.bincount(layers[order], minlength=len(scores)).tolist()
     if round_to and width:
         # Round the number of weight columns, `width` for each unit.
-        for layer, num_units in enumerate(scored.sum(1).tolist()):
+        for layer, num_layer_units in enumerate(num_units):
             columns = round(num_removed[layer] * width / round_to) * round_to
-            num_removed[layer] = min(round(columns / width), num_units)
+            num_removed[layer] = min(round(columns / width), num_layer_units)
     if sum(num_removed) >= total:
         raise UsageError(
             f"A sparsity of {sparsity} would remove all {total} {name} of the teacher. Choose a lower sparsity."

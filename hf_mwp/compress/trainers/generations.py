@@ -14,7 +14,6 @@ from hf_mwp.compress.models.architecture import layer_parts
 from hf_mwp.compress.models.fingerprints import hash_model
 from hf_mwp.compress.models.pruned_form import pruned_class
 from hf_mwp.compress.pruning import HeadImportance
-from hf_mwp.compress.pruning.head_choice import whole_heads
 from hf_mwp.utils.checked_types import checked
 
 from .distillation_config import default_objectives
@@ -116,7 +115,7 @@ def recursive_distillation(
     teacher = model
     generations = []
     for number, ratio in enumerate(args.ratios, start=1):
-        num_remaining = num_heads - whole_heads(ratio, num_heads)
+        num_remaining = num_heads - args.num_pruned(model, ratio)
         callback = args.make_callback(1 - num_remaining / sum(_heads(teacher)), importance)
 
         def begin(trainer: DistillationTrainer, number=number) -> None:

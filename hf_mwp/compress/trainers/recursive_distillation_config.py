@@ -5,7 +5,8 @@ from itertools import pairwise
 
 from transformers import PreTrainedModel
 
-from hf_mwp.compress.pruning import HeadImportance, HeadPruningCallback, RandomImportance, choose_heads
+from hf_mwp.compress.pruning import HeadImportance, HeadPruningCallback, RandomImportance, head_groups
+from hf_mwp.compress.pruning.head_choice import check_ratio, fewest_heads, whole_heads
 from hf_mwp.compress.pruning.head_pruning_callback import CALIBRATION_BATCH_SIZE, CALIBRATION_EXAMPLES
 from hf_mwp.utils.checks import as_list, check_at_least_one
 
@@ -46,6 +47,8 @@ class RecursiveDistillationConfig(DistillationConfig):
     calibration_examples: int = setting(CALIBRATION_EXAMPLES, "Number of training examples on which heads are scored.")
     calibration_batch_size: int = setting(CALIBRATION_BATCH_SIZE, "Number of these examples that are scored at once.")
     min_heads_per_layer: int = setting(1, "Minimum number of heads that remain in a layer.")
+    unit: str = setting("group", "Heads pruned together with grouped queries: a group, or a query of each group.")
+    uniform: bool = setting(False, "Prune equally many heads of each layer.")
 
     max_parameters: int | None = setting(None, "Stop after the first generation with at most this many parameters.")
     least_metric: float | None = setting(None, "Stop before the first generation with a worse metric_for_best_model.")
@@ -64,8 +67,24 @@ class RecursiveDistillationConfig(DistillationConfig):
         self.make_callback(0.0)
 
     def check_model(self, model: PreTrainedModel) -> None:
-        """Raise `ValueError` if the last ratio requires more heads to be pruned than the model allows."""
-        choose_heads(RandomImportance().scores(model), self.ratios[-1], self.min_heads_per_layer)
+        """Raise `ValueError` if the last ratio requires more heads to be pruned than the model allows, or a ratio is
+        less than the heads that are pruned together."""
+        scores = RandomImportance().scores(model)
+        for ratio in self.ratios:
+            check_ratio(
+                scores,
+                ratio,
+                min_heads_per_layer=self.min_heads_per_layer,
+                groups=head_groups(model),
+                unit=self.unit,
+                uniform=self.uniform,
+            )
+
+    def num_pruned(self, model: PreTrainedModel, ratio: float) -> int:
+        """Return the number of the model's heads for a ratio, rounded down to heads that are pruned together."""
+        groups = head_groups(model)
+        num_heads = whole_heads(ratio, sum(map(len, groups)))
+        return num_heads - num_heads % fewest_heads(groups, self.unit, self.uniform)
 
     def make_callback(self, max_ratio: float, importance: HeadImportance | None = None) -> HeadPruningCallback:
         """Return the callback that prunes a generation; `max_ratio` is the share of the teacher's heads to prune."""
@@ -79,4 +98,6 @@ class RecursiveDistillationConfig(DistillationConfig):
             min_heads_per_layer=self.min_heads_per_layer,
             calibration_examples=self.calibration_examples,
             calibration_batch_size=self.calibration_batch_size,
+            unit=self.unit,
+            uniform=self.uniform,
         )

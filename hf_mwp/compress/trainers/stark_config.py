@@ -5,6 +5,7 @@ from itertools import pairwise
 
 from transformers.trainer_utils import IntervalStrategy, SaveStrategy
 
+from hf_mwp.compress.pruning.head_bundles import check_unit
 from hf_mwp.compress.pruning.removed_units import UnitSparsifier, check_sparsity
 from hf_mwp.compress.pruning.unstructured import WeightSparsifier
 from hf_mwp.utils.checks import as_list, check_at_least_one, check_weight
@@ -54,22 +55,23 @@ class StarkConfig(DistillationConfig):
     score_batch_size: int = setting(32, "Number of examples in a batch when heads and neurons are scored.")
     unstructured: bool = setting(False, "Score single weights, not heads and neurons, and set the lowest to 0.")
     round_to: int | None = setting(None, "Round the number of neurons removed from a layer to a multiple of this.")
+    unit: str = setting("group", "Heads removed together with grouped queries: a group, or a query of each group.")
+    uniform: bool = setting(False, "Remove equally many heads and neurons of each layer.")
     stages_dir: str | None = setting(None, "Shared folder of students and scores; output_dir/stages if not given.")
 
     def __post_init__(self):
         super().__post_init__()
         check_at_least_one(self, "score_batch_size", "round_to")
         check_weight(self, "expressiveness_weight")
+        check_unit(self.unit)
         self.sparsities = as_list(self.sparsities)
         for sparsity in self.sparsities:
             check_sparsity(sparsity)
         ascends = all(lower < higher for lower, higher in pairwise(self.sparsities))
         if not self.sparsities or not ascends:
             raise UsageError(f"`sparsities` must be a non-empty list in ascending order, got {self.sparsities}.")
-        if self.push_to_hub:
-            raise UsageError("`push_to_hub` would push all students. After training, push the best, `trainer.model`.")
         if self.unstructured:
-            for name in ("auto_sparsity", "per_example", "round_to"):
+            for name in ("auto_sparsity", "per_example", "round_to", "uniform"):
                 if getattr(self, name):
                     raise UsageError(f"`{name}` applies only to heads and neurons. Omit it or `unstructured`.")
 
@@ -77,4 +79,4 @@ class StarkConfig(DistillationConfig):
         """Return the object that prunes the teacher at the chosen granularity (heads and neurons, or weights)."""
         if self.unstructured:
             return WeightSparsifier()
-        return UnitSparsifier(self.round_to)
+        return UnitSparsifier(self.round_to, self.unit, self.uniform)

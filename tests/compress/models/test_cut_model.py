@@ -43,7 +43,7 @@ CUT_HEADS = {0: [1], 2: [0, 1, 2, 3]}
 
 
 def assert_code_is_saved(folder):
-    assert sorted(path.name for path in folder.glob("*.py")) == ["architecture.py", "cut_model.py"]
+    assert sorted(path.name for path in folder.glob("*.py")) == ["architecture.py", "cut_model.py", "layer_linears.py"]
 
 
 def cut_classifier(name):
@@ -65,7 +65,10 @@ def test_folders_load_without_hf_mwp(tmp_path):
         jobs.append((WITHOUT_HF_MWP + LOAD, tmp_path / folder, tmp_path / f"{number}.pt", auto_class))
     for number, (lines, _) in enumerate(run_fresh(tmp_path, *jobs)):
         model = loads[number][2]
-        assert lines == ["Cut" + type(model).__name__.removeprefix("Cut"), "architecture.py cut_model.py"]
+        assert lines == [
+            "Cut" + type(model).__name__.removeprefix("Cut"),
+            "architecture.py cut_model.py layer_linears.py",
+        ]
         loaded_output = torch.load(tmp_path / f"{number}.pt", weights_only=True)
         torch.testing.assert_close(loaded_output, first_output(model, INPUTS), rtol=0, atol=1e-6)
 

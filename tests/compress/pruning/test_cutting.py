@@ -9,8 +9,8 @@ from transformers import (
     AutoModelForTokenClassification,
     BertForNextSentencePrediction,
     BertForSequenceClassification,
-    GPT2Config,
-    GPT2Model,
+    GPTJConfig,
+    GPTJModel,
     T5Config,
     T5EncoderModel,
 )
@@ -187,7 +187,8 @@ def bert():
         (bert, {3: [0]}, {}, r"layer 3\b.* 0 to 2"),
         (bert, {0: [4]}, {}, r"Layer 0\b.* 4\b.* 4\b"),
         (bert, {}, {0: [-1]}, r"Layer 0\b.* -1\b.* 20\b"),
-        (lambda: GPT2Model(GPT2Config(n_layer=1, n_embd=8, n_head=2)), {0: [0]}, {}, "ARCHITECTURES"),
+        (lambda: GPTJModel(GPTJConfig(n_layer=1, n_embd=8, n_head=2, rotary_dim=2)), {0: [0]}, {}, "ARCHITECTURES"),
+        (lambda: tiny_encoder("bert", is_decoder=True), {0: [0]}, {}, "ARCHITECTURES"),
         (lambda: T5EncoderModel(T5Config(num_layers=1, d_model=8, num_heads=2)), {}, {}, "T5EncoderModel.*bias"),
     ],
 )

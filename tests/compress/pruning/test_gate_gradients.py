@@ -19,9 +19,9 @@ from tests.tiny import tiny_problems, tiny_processor, tiny_solver
 STEP = 1e-5
 
 
-def classifier(seed=0, **fields):
+def classifier(seed=0, head="ForSequenceClassification", **fields):
     """A double precision BERT, whose dropout is on unless it is evaluated."""
-    model = tiny_encoder("bert", "ForSequenceClassification", **fields).double()
+    model = tiny_encoder("bert", head, **fields).double()
     torch.manual_seed(seed)
     for parameter in model.parameters():
         parameter.data += 0.2 * torch.randn(parameter.shape, dtype=torch.float64)
@@ -35,6 +35,18 @@ def regression_batches(model):
     return batches
 
 
+def token_batches(model):
+    """Labels of three classes at all tokens but the first; the last text of each batch has one label."""
+    batches = [tiny_batch(model, rows=3), tiny_batch(model, rows=2, length=6)]
+    for batch in batches:
+        labels = batch["input_ids"] % 3
+        labels = labels.masked_fill(batch["attention_mask"] == 0, -100)
+        labels[:, 0] = -100
+        labels[-1, 2:] = -100
+        batch["labels"] = labels
+    return batches
+
+
 def classification_losses(teacher, student, batch):
     outputs = teacher(**batch)
     teacher_probabilities = (outputs.logits / 2).softmax(-1)
@@ -44,6 +56,16 @@ def classification_losses(teacher, student, batch):
 def regression_losses(teacher, student, batch):
     outputs = teacher(**batch)
     return torch.stack([outputs.loss, (student(**batch).logits - outputs.logits).square().mean() / 2])
+
+
+def token_losses(teacher, student, batch):
+    """Means over rows of sums over labels."""
+    has_label = batch["labels"] != -100
+    logits = teacher(**batch).logits[has_label]
+    student_logits = student(**batch).logits[has_label]
+    loss = cross_entropy(logits, batch["labels"][has_label], reduction="sum")
+    distillation_loss = 2 * cross_entropy(student_logits / 2, (logits / 2).softmax(-1), reduction="sum")
+    return torch.stack([loss, distillation_loss]) / len(has_label)
 
 
 def slopes(teacher, gate_class, layer, index, losses):
@@ -60,6 +82,7 @@ def slopes(teacher, gate_class, layer, index, losses):
 TASKS = [
     pytest.param({}, labelled_batches, classification_losses, id="classification"),
     pytest.param({"num_labels": 1}, regression_batches, regression_losses, id="regression"),
+    pytest.param({"head": "ForTokenClassification"}, token_batches, token_losses, id="tokens"),
 ]
 
 
@@ -213,10 +236,6 @@ def test_unscorable_models_and_batches_raise():
         measure_scores(teacher, batches[1:], classifier(num_labels=2))
     with HeadGates(teacher), pytest.raises(ValueError, match=r"head_gate.*`gates.remove\(\)`"):
         measure_scores(teacher, batches)
-    language_model = tiny_encoder("bert", "ForMaskedLM")
-    batch = tiny_batch(language_model)
-    with pytest.raises(UsageError, match=r"\(3, 9, 40\)"):
-        measure_scores(language_model, [batch | {"labels": batch["input_ids"]}], language_model)
     teacher.classifier.weight.data.fill_(torch.nan)
     with pytest.raises(UsageError, match="finite.*heads of layer 0"):
         measure_scores(teacher, batches)

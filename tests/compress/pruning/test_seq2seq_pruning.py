@@ -85,6 +85,19 @@ def test_gated_equals_cut_equals_reloaded(name, tmp_path):
     assert twice.config.cut_heads == cut.config.cut_heads
 
 
+@pytest.mark.parametrize("name", ["bart", "marian"])
+def test_decoder_whose_first_layer_has_no_heads_generates(name):
+    model = seq2seq(name, **SIZES | {"decoder_layers": 2})
+    batch = tiny_pairs()
+    with HeadGates(model) as gates:
+        gates.close({2: [0, 1, 2]})
+        gated = logits(model, batch)
+        text = generated(model, batch)
+    cut = prune_heads(model, {2: [0, 1, 2]})
+    torch.testing.assert_close(logits(cut, batch), gated, rtol=0, atol=1e-5)
+    assert generated(cut, batch) == text
+
+
 @pytest.mark.parametrize("importance", [CombinedImportance(), AttentionEntropy(), GateGradient()], ids=repr)
 def test_all_attentions_are_scored(importance):
     scores = importance.scores(tiny_seq2seq("bart"), [tiny_pairs()])
