@@ -4,11 +4,18 @@ import copy
 
 import pytest
 import torch
-from transformers import Trainer, TrainingArguments
+from transformers import (
+    AutoModelForMultipleChoice,
+    AutoModelForQuestionAnswering,
+    AutoModelForTokenClassification,
+    Trainer,
+    TrainingArguments,
+)
 from transformers.modeling_outputs import QuestionAnsweringModelOutput
 
 from hf_mwp.compress.distillation import objectives
 from hf_mwp.compress.distillation.ensemble_teacher import EnsembleTeacher
+from hf_mwp.compress.pruning import HeadPruningCallback
 from hf_mwp.compress.trainers import DistillationConfig, DistillationTrainer
 from tests.compress.trainers.distilling import (
     ONE_STEP,
@@ -328,6 +335,32 @@ def test_default_collator_of_choices(tmp_path):
     trainer = DistillationTrainer(task.make(), task.make(24, 4, 1), args, **rows, **given)
     trainer.train()
     assert trainer.predict(rows["eval_dataset"]).predictions.shape == (4, 3)
+
+
+PRUNED = {
+    "answers": AutoModelForQuestionAnswering,
+    "choices": AutoModelForMultipleChoice,
+    "tokens": AutoModelForTokenClassification,
+    "answers of DistilBERT": AutoModelForQuestionAnswering,
+    "choices of a student": AutoModelForMultipleChoice,
+}
+
+
+@pytest.mark.parametrize("task", PRUNED)
+def test_heads_are_pruned_while_the_student_learns(task, tmp_path):
+    callback = HeadPruningCallback(max_ratio=0.5, num_pruning_steps=2)
+    fields = {"max_steps": 4, "cache_teacher_outputs": True}
+    given = {"callbacks": [callback]}
+    student = TASKS[task].make(16, 3)
+    trainer = trainer_of(task, tmp_path / "run", TASKS[task].rows(8), student=student, given=given, **fields)
+    trainer.train()
+    trainer.save_model(tmp_path / "pruned")
+    pruned = PRUNED[task].from_pretrained(tmp_path / "pruned")
+    assert sum(pruned.config.heads_per_layer) == 3
+    batch = TASKS[task].collate(TASKS[task].rows(8))
+    with torch.no_grad():
+        expected = trainer.model.eval()(**batch).loss
+        torch.testing.assert_close(pruned(**batch).loss, expected, rtol=0, atol=1e-5)
 
 
 def token_accuracy(prediction):
