@@ -16,7 +16,7 @@ from transformers.modeling_outputs import QuestionAnsweringModelOutput
 from hf_mwp.compress.distillation import objectives
 from hf_mwp.compress.distillation.ensemble_teacher import EnsembleTeacher
 from hf_mwp.compress.pruning import HeadPruningCallback
-from hf_mwp.compress.trainers import DistillationConfig, DistillationTrainer
+from hf_mwp.compress.trainers import DistillationConfig, DistillationTrainer, StarkConfig, StarkTrainer
 from tests.compress.trainers.distilling import (
     ONE_STEP,
     PLAIN_SGD,
@@ -361,6 +361,21 @@ def test_heads_are_pruned_while_the_student_learns(task, tmp_path):
     with torch.no_grad():
         expected = trainer.model.eval()(**batch).loss
         torch.testing.assert_close(pruned(**batch).loss, expected, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("task", ["answers", "choices", "tokens"])
+def test_sparse_teachers_of_other_heads(task, tmp_path):
+    fields = QUIET | {"max_steps": 2, "per_device_train_batch_size": 4, "sparsities": [0.0, 0.3]}
+    trainer = StarkTrainer(
+        model=TASKS[task].make(),
+        teacher_model=TASKS[task].make(24, 2, 1),
+        args=StarkConfig(str(tmp_path), **fields),
+        data_collator=TASKS[task].collate,
+        train_dataset=TASKS[task].rows(8),
+        eval_dataset=TASKS[task].rows(4),
+    )
+    trainer.train()
+    assert trainer.evaluate()["eval_loss"] > 0
 
 
 def token_accuracy(prediction):
