@@ -22,6 +22,7 @@ from hf_mwp.compress.pruning import (
 from hf_mwp.compress.pruning.gates import HeadGates
 from hf_mwp.compress.pruning.unstructured import WeightSparsifier
 from hf_mwp.compress.trainers import DistillationTrainer
+from hf_mwp.solver.data import TrainingTexts
 from hf_mwp.solver.models.cut_student import cut_student
 from hf_mwp.utils.usage_error import UsageError
 from tests.compress.pruning.encoders import tiny_encoder
@@ -257,6 +258,10 @@ def test_solvers(make_solver, tmp_path):
     assert sum(student.heads) == 2
     trainer.save_model()
     assert same_weights(MwpSolver.from_pretrained(tmp_path), student.load())
+    # Teacher and student were trained on the same texts.
+    texts = TrainingTexts.load(tmp_path)
+    student_texts = TrainingTexts.load(student.folder)
+    assert texts.includes(student_texts) and student_texts.includes(texts)
 
 
 def test_split_weights_are_not_scored(tmp_path, monkeypatch):
