@@ -276,7 +276,12 @@ def test_two_processes_score_as_one(tmp_path):
     assert result.returncode == 0, result.stderr[-3000:]
     (trial,) = tmp_path.glob("stages/trial-*")
     (scores_folder,) = tmp_path.glob("stages/scores-*")
-    assert len(list(tmp_path.glob("stages/sparse-*"))) == 1
+    (sparse,) = tmp_path.glob("stages/sparse-*")
+    metrics = json.loads((sparse / "metrics.json").read_text())
+    evaluated = json.loads((tmp_path / "eval_results.json").read_text())
+    assert evaluated["eval_loss"] == pytest.approx(metrics["eval"]["eval_loss"])
+    best = MwpStudentForSequenceClassification.from_pretrained(tmp_path)
+    assert same_weights(best, MwpStudentForSequenceClassification.from_pretrained(sparse))
     teacher, _ = teacher_and_student()
     scores = KnowledgeableScores.load(scores_folder)
     student = MwpStudentForSequenceClassification.from_pretrained(trial)
