@@ -141,7 +141,7 @@ class KnowledgeableScores:
                 tensors[f"{name}.heads"] = scores.heads.contiguous()
                 tensors[f"{name}.neurons"] = scores.neurons.contiguous()
                 if scores.groups is not None:
-                    # Both scores of a teacher may have the same tensor, which safetensors refuses to write twice.
+                    # Both scores may have the same tensor, which a file cannot contain twice.
                     tensors[f"{name}.groups"] = scores.groups.clone()
         with writing_weights(folder):
             save_file(tensors, Path(folder) / FILE_NAME, {"about": json.dumps(dict(self.about))})
