@@ -11,7 +11,7 @@ logits over a vocabulary of 150,000 tokens is computed whole and in chunks of po
 import argparse
 import tempfile
 
-from measuring import Clock, OperatorCounter, PeakMemory, restart_with_threads, show_report, table
+from measuring import Clock, OperatorCounter, PeakMemory, first_batch_step, restart_with_threads, show_report, table
 
 
 SEED = 0
@@ -70,16 +70,7 @@ def make_step(args: argparse.Namespace, teacher, fields: dict, folder: str):
         **fields,
     )
     trainer = DistillationTrainer(student, teacher, config, train_dataset=rows)
-    batch = next(iter(trainer.get_train_dataloader()))
-    trainer.create_optimizer()
-    trainer.current_gradient_accumulation_steps = 1
-
-    def step() -> None:
-        trainer.training_step(trainer.model, dict(batch))
-        trainer.optimizer.step()
-        trainer.optimizer.zero_grad()
-
-    return step
+    return first_batch_step(trainer)
 
 
 def measure_steps(args: argparse.Namespace) -> dict:

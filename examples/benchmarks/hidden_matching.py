@@ -10,7 +10,7 @@ They are compared with the formula in the authors' program (in fp64), and with T
 import argparse
 import tempfile
 
-from measuring import Clock, PeakMemory, restart_with_threads, show_report, table
+from measuring import Clock, PeakMemory, first_batch_step, restart_with_threads, show_report, table
 
 
 LOGITS = "logits alone"
@@ -105,16 +105,7 @@ def make_step(args: argparse.Namespace, teacher, loss, is_cached: bool, folder: 
     if loss is not None:
         objectives.append(HiddenStates(loss))
     trainer = DistillationTrainer(student, teacher, config, train_dataset=rows, objectives=objectives)
-    batch = next(iter(trainer.get_train_dataloader()))
-    trainer.create_optimizer()
-    trainer.current_gradient_accumulation_steps = 1
-
-    def step() -> None:
-        trainer.training_step(trainer.model, dict(batch))
-        trainer.optimizer.step()
-        trainer.optimizer.zero_grad()
-
-    return step
+    return first_batch_step(trainer)
 
 
 def measure(args: argparse.Namespace) -> dict:

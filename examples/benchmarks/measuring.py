@@ -10,6 +10,7 @@ import weakref
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -100,6 +101,20 @@ class PeakMemory(TorchDispatchMode):
                     weakref.finalize(storage, self._alive.pop, id(storage), None)
         self.peak = max(self.peak, sum(self._alive.values()))
         return result
+
+
+def first_batch_step(trainer: Any) -> Callable[[], None]:
+    """Return a function that trains a trainer's model for one step, always on the first batch."""
+    batch = next(iter(trainer.get_train_dataloader()))
+    trainer.create_optimizer()
+    trainer.current_gradient_accumulation_steps = 1
+
+    def step() -> None:
+        trainer.training_step(trainer.model, dict(batch))
+        trainer.optimizer.step()
+        trainer.optimizer.zero_grad()
+
+    return step
 
 
 def machine() -> str:
