@@ -274,6 +274,9 @@ def test_any_query_of_a_single_key_is_chosen():
         choose_heads(SCORES, 0.5, groups=groups)
     with pytest.raises(ValueError, match="'head'"):
         choose_heads(SCORES, 0.25, groups=groups, unit="head")
+    for wrong_groups in ([], [[0, 0, 1, 1]], [[0, 0, 1], [0, 0, 1, 1]]):
+        with pytest.raises(ValueError, match=r"\[4, 4\] heads.*`head_groups\(model\)`"):
+            choose_heads(SCORES, 0.25, groups=wrong_groups)
     with pytest.raises(ValueError, match=r"\[4, 2\] heads.*`uniform=False`"):
         choose_heads(torch.tensor([[1.0, 2.0, 3.0, 4.0], [1.0, 2.0, torch.nan, torch.nan]]), 0.25, uniform=True)
 
