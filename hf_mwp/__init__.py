@@ -19,10 +19,13 @@ _NAMES = {
     "commands.building": ("build_solver", "load_solver", "make_student"),
     "commands.hub": ("push_solver_to_hub",),
     "commands.tasks.glue_files": ("load_glue",),
-    "compress.distillation": ("average_parameters", "make_seq2seq_student", "mix_parameters"),
+    "compress.distillation": (
+        *("average_parameters", "make_causal_student", "make_seq2seq_student", "mix_parameters"),
+    ),
     "compress.models": (
-        *("MwpStudentConfig", "MwpStudentForMaskedLM", "MwpStudentForPreTraining"),
-        *("MwpStudentForSequenceClassification", "MwpStudentModel"),
+        *("MwpStudentConfig", "MwpStudentForMaskedLM", "MwpStudentForMultipleChoice", "MwpStudentForPreTraining"),
+        *("MwpStudentForQuestionAnswering", "MwpStudentForSequenceClassification"),
+        *("MwpStudentForTokenClassification", "MwpStudentModel"),
     ),
     "compress.models.lora": ("add_lora", "merge_lora"),
     "compress.pruning": ("HeadPruningCallback", "export_dense", "prune_heads", "prune_neurons"),

@@ -17,6 +17,7 @@ from hf_mwp.commands.tasks.data_options import TaskArguments
 from hf_mwp.compress.models import MwpStudentConfig
 from hf_mwp.compress.pruning import RemovedUnits, UnitScores
 from hf_mwp.compress.trainers import (
+    CausalLMDistillationConfig,
     DistillationConfig,
     RecursiveDistillationConfig,
     Seq2SeqDistillationConfig,
@@ -203,6 +204,7 @@ def test_careless_calls_end_in_readable_errors(name, usual_values, tmp_path, mon
 
 
 CONFIGS = [
+    CausalLMDistillationConfig,
     DistillationConfig,
     PreTrainingConfig,
     RecursiveDistillationConfig,

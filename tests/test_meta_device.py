@@ -25,23 +25,28 @@ from hf_mwp.compress.distillation.objectives import (
     SoftLabels,
     TeacherValues,
 )
-from hf_mwp.compress.losses import CKALoss, CosineLoss, GramLoss, NSTLoss, ProcrustesLoss
+from hf_mwp.compress.losses import CKALoss, CosineLoss, GramLoss, NSTLoss, ProcrustesLoss, position_chunks
 from hf_mwp.compress.models import (
     MwpStudentConfig,
     MwpStudentForMaskedLM,
+    MwpStudentForMultipleChoice,
     MwpStudentForPreTraining,
+    MwpStudentForQuestionAnswering,
     MwpStudentForSequenceClassification,
+    MwpStudentForTokenClassification,
     MwpStudentModel,
 )
 from hf_mwp.compress.models.lora import add_lora
 from hf_mwp.compress.models.masked_lm import as_masked_lm
 from hf_mwp.compress.pruning import HeadGates, NeuronGates
 from hf_mwp.compress.trainers import (
+    CausalLMDistillationConfig,
     DistillationConfig,
     DistillationTrainer,
     Seq2SeqDistillationConfig,
     Seq2SeqDistillationTrainer,
 )
+from tests.compress.trainers.task_heads import TASKS
 from tests.tiny import (
     tiny_athena_solver,
     tiny_classifier,
@@ -51,6 +56,7 @@ from tests.tiny import (
     tiny_solver,
     tiny_tokenizer,
 )
+from tests.tiny_causal import CAUSAL_TYPES, tiny_causal
 from tests.tiny_seq2seq import tiny_pairs, tiny_seq2seq
 
 
@@ -78,7 +84,11 @@ def mask_is_not_looked_at(monkeypatch):
 
 
 def moved(batch):
-    return {name: value.to(META) for name, value in batch.items()}
+    on_meta = {}
+    for name, value in batch.items():
+        # The cached outputs of a teacher are a dictionary.
+        on_meta[name] = moved(value) if isinstance(value, dict) else value.to(META)
+    return on_meta
 
 
 def take_step(model, compute_loss):
@@ -132,6 +142,22 @@ MODELS = {
     "classifier": lambda: (
         student(MwpStudentForSequenceClassification, num_labels=3),
         tokens(labels=torch.zeros(2, dtype=torch.long)),
+    ),
+    "classifier of tokens": lambda: (
+        student(MwpStudentForTokenClassification),
+        tokens(labels=torch.zeros_like(MASKED)),
+    ),
+    "question answering": lambda: (
+        student(MwpStudentForQuestionAnswering),
+        tokens(start_positions=torch.tensor([1, 9]), end_positions=torch.tensor([2, 9])),
+    ),
+    "multiple choice": lambda: (
+        student(MwpStudentForMultipleChoice),
+        {
+            "input_ids": torch.full((2, 3, 7), 6),
+            "attention_mask": torch.ones(2, 3, 7, dtype=torch.long),
+            "labels": torch.tensor([2, -100]),
+        },
     ),
     "solver": lambda: solver_and_batch(),
     "BERT with gates": lambda: gated(tiny_classifier(), tokens(labels=torch.zeros(2, dtype=torch.long))),
@@ -243,6 +269,15 @@ def test_a_step_of_all_objectives(name, tmp_path):
     take_step_of(trainer, student, teacher)
 
 
+@pytest.mark.parametrize("name", ["answers", "choices", "pretraining"])
+def test_a_step_of_other_heads(name, tmp_path):
+    task = TASKS[name]
+    models = task.make(), task.make(24, 4, 1)
+    args = DistillationConfig(str(tmp_path), use_cpu=True, report_to="none", hidden_loss="mse+cka+pkd+minilm")
+    trainer = DistillationTrainer(*models, args, task.collate, task.rows(4))
+    take_step_of(trainer, *models)
+
+
 @pytest.mark.parametrize("name", ["bart", "m2m_100", "t5"])
 def test_a_step_of_both_stacks(name, tmp_path):
     student = tiny_seq2seq(name, dropout=0.1)
@@ -251,4 +286,20 @@ def test_a_step_of_both_stacks(name, tmp_path):
     args = Seq2SeqDistillationConfig(str(tmp_path), use_cpu=True, report_to="none", **options)
     rows = {"train_dataset": tiny_pairs(4), "processing_class": tiny_tokenizer()}
     trainer = Seq2SeqDistillationTrainer(student, teacher_model=teacher, args=args, **rows)
+    take_step_of(trainer, student, teacher)
+
+
+@pytest.mark.parametrize("cached", [False, True])
+@pytest.mark.parametrize("model_type", CAUSAL_TYPES)
+def test_a_step_of_causal_language_models(model_type, cached, tmp_path, monkeypatch):
+    # Chunks of two positions.
+    monkeypatch.setattr(position_chunks, "CHUNK_SIZE", 60)
+    student = tiny_causal(model_type)
+    teacher = tiny_causal(model_type, seed=1)
+    options = {"hidden_loss": "mse+cka", "layer_mapping": "uniform", "hidden_mask": "labels", "cache_top_k": 8}
+    args = CausalLMDistillationConfig(
+        str(tmp_path), use_cpu=True, report_to="none", cache_teacher_outputs=cached, **options
+    )
+    rows = {"train_dataset": tiny_rows(4), "processing_class": tiny_tokenizer()}
+    trainer = DistillationTrainer(student, teacher, args, **rows)
     take_step_of(trainer, student, teacher)

@@ -106,6 +106,8 @@ def find_sparse_teacher(
 
     if config.auto_sparsity and args.scores == "random":
         raise UsageError("stark: --auto_sparsity does not support --scores random. Use --scores knowledgeable.")
+    if config.push_to_hub:
+        raise UsageError("stark: --push_to_hub is not supported. Publish the folder of the run with `hf-mwp publish`.")
     values = option_values(data_args, args, student_args, config)
     with RunFolder(config.output_dir, "stark", values, for_model=True) as folder:
         folder.check_record()

@@ -201,7 +201,8 @@ def make_student(
             teacher with its decoder.
 
     Raises:
-        TypeError: The teacher is not a solver; for sequence-to-sequence models use [`make_seq2seq_student`].
+        TypeError: The teacher is not a solver; for sequence-to-sequence models use [`make_seq2seq_student`],
+            for causal language models [`make_causal_student`].
         UsageError: The student cannot be loaded, or its tokenizer differs from the teacher's.
         ValueError: Options contradict each other, or the teacher does not have the sizes or layers.
 
@@ -212,13 +213,15 @@ def make_student(
     >>> narrow = hf_mwp.make_student(teacher, processor, data["train"], student_init="project", student_layers=3)
     ```
     """
-    from hf_mwp.compress.models.model_kind import kind_of
+    from hf_mwp.compress.models.model_kind import CAUSAL, kind_of
 
     model_kind = kind_of(teacher)
     if not model_kind.is_solver:
         function = "compress.distillation.project_student"
         if model_kind.has_decoder:
             function = "make_seq2seq_student"
+        if model_kind is CAUSAL:
+            function = "make_causal_student"
         raise TypeError(f"Expected a `Solver`, got `{type(teacher).__name__}`. Use `hf_mwp.{function}`.")
     options = StudentArguments(**fields) if options is None else replace(options, **fields)
     student, student_processor = make_student_and_processor(teacher, processor, rows, options)

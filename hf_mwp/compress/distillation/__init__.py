@@ -4,6 +4,7 @@ from hf_mwp.utils.lazy_names import lazy_names
 
 
 _NAMES = {
+    "causal_student": ("make_causal_student",),
     "feature_projections": ("FeatureProjections",),
     "layer_mapping": ("map_layers",),
     "parameter_mixing": ("average_parameters", "mix_parameters"),

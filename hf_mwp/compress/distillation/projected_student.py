@@ -72,7 +72,7 @@ def project_student(
     for model in (source, student):
         # The masks below are for eager attention.
         model.set_attn_implementation("eager")
-    _Projection(source, student, _read_sample(sample, max_tokens, source.device), bottlenecks, ridge).run()
+    _Projection(source, student, read_sample(sample, max_tokens, source.device), bottlenecks, ridge).run()
     student.set_attn_implementation(attention)
     inherit_training_texts(student, encoder)
     return student.to(encoder.dtype).train(encoder.training)
@@ -247,7 +247,8 @@ def _residual_sums(dense: nn.Module, features: list[Tensor], states: list[Tensor
     return sums
 
 
-def _read_sample(sample: Iterable[Mapping[str, Tensor]], max_tokens: int, device) -> list[dict[str, Tensor]]:
+def read_sample(sample: Iterable[Mapping[str, Tensor]], max_tokens: int, device) -> list[dict[str, Tensor]]:
+    """Return batches of `input_ids` and `attention_mask` with at least `max_tokens` tokens, if there are so many."""
     batches = []
     num_tokens = 0
     for batch in sample:
@@ -265,15 +266,26 @@ def _read_sample(sample: Iterable[Mapping[str, Tensor]], max_tokens: int, device
 
 
 def residual_projection(states: Sequence[Tensor], width: int) -> Tensor:
-    """Return the projection `(m, width)` of hidden states `(tokens, m)` onto their main directions. It has rank
-    `width - 1` and commutes with layer normalisation as far as these directions contain the states: the directions
-    have entries that sum to zero, are rotated so that each narrow feature mixes all of them, and keep its size."""
+    """Return the projection `(m, width)` of hidden states `(tokens, m)` onto their main directions, see
+    [`centred_projection`]."""
     size = states[0].shape[1]
     moment = torch.zeros(size, size, dtype=torch.float64, device=states[0].device)
     for state in states:
-        state = state - state.mean(1, keepdim=True)
-        second = (state.T @ state).double()
-        moment += second / second.trace().clamp(min=1e-12)
+        moment += relative_moment(state - state.mean(1, keepdim=True))
+    return centred_projection(moment, width).to(states[0].dtype)
+
+
+def relative_moment(states: Tensor) -> Tensor:
+    """Return the second moment `(m, m)` of vectors `(n, m)`, divided by its trace, in double precision."""
+    moment = (states.T @ states).double()
+    return moment / moment.trace().clamp(min=1e-12)
+
+
+def centred_projection(moment: Tensor, width: int) -> Tensor:
+    """Return the projection `(m, width)` onto the main directions of a centred second moment `(m, m)`. It has rank
+    `width - 1` and commutes with layer normalisation as far as these directions contain the states: the directions
+    have entries that sum to zero, are rotated so that each narrow feature mixes all of them, and keep its size."""
+    size = len(moment)
     directions = torch.linalg.eigh(moment).eigenvectors.flip(1)[:, : width - 1]
     directions = directions - directions.mean(0)
     generator = torch.Generator().manual_seed(0)
@@ -281,7 +293,7 @@ def residual_projection(states: Sequence[Tensor], width: int) -> Tensor:
     basis = torch.cat([torch.ones(width, 1, dtype=torch.float64), random], dim=1)
     # All columns but the first are orthogonal to it: their entries sum to zero.
     basis = torch.linalg.qr(basis).Q[:, 1:].to(directions.device)
-    return ((width / size) ** 0.5 * directions @ basis.T).to(states[0].dtype)
+    return (width / size) ** 0.5 * directions @ basis.T
 
 
 def fit_linear(inputs: Tensor, outputs: Tensor, ridge: float) -> tuple[Tensor, Tensor]:

@@ -24,7 +24,8 @@ class TopClasses:
         """Raise `ValueError` if fewer classes exist than are to be stored."""
         if not 1 <= self.count <= self.num_classes:
             raise ValueError(
-                f"`cache_top_k` must be between 1 and the size of the vocabulary, {self.num_classes}, got {self.count}."
+                f"`cache_top_k` must be between 1 and the size of the vocabulary, {self.num_classes}, got "
+                f"{self.count}."
             )
 
     def of(self, logits: Tensor, targets: Tensor | None) -> tuple[Tensor, Tensor]:

@@ -10,6 +10,7 @@ from hf_mwp.utils.checked_types import checked
 from .position_chunks import sum_over_positions
 from .state_loss import citation_of, masked, valid_tokens
 
+
 FLOOR = -1e30  # minimum log-probability, so that forbidden classes and their gradients are finite
 
 

@@ -13,6 +13,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_iter
 from torch.utils.flop_counter import FlopCounterMode
+from transformers import PreTrainedModel
 
 from hf_mwp.utils.checked_types import checked
 from hf_mwp.utils.checks import check_at_least_one
@@ -27,11 +28,14 @@ def count_parameters(model: nn.Module, trainable_only: bool = False, embeddings:
         model (`nn.Module`): Any module.
         trainable_only (`bool`, *optional*, defaults to `False`): Whether to leave out frozen parameters.
         embeddings (`bool`, *optional*, defaults to `True`): Whether to count the weights of `nn.Embedding` modules,
-            which need memory but no computation.
+            which need memory but no computation, and the table of tokens in the head of a language model. Without
+            them, models with tied and with separate tables are comparable.
     """
     ignored = set()
     if not embeddings:
         ignored = {module.weight for module in model.modules() if isinstance(module, nn.Embedding)}
+        if isinstance(model, PreTrainedModel):
+            ignored.add(getattr(model.get_output_embeddings(), "weight", None))
     total = 0
     for parameter in set(model.parameters()) - ignored:
         if parameter.requires_grad or not trainable_only:

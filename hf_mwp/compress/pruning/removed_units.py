@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from hf_mwp.compress.models.architecture import count_units, layer_parts
+from hf_mwp.compress.models.pruned_form import pruned_class
 from hf_mwp.utils.checked_types import checked
 from hf_mwp.utils.usage_error import UsageError
 
@@ -97,6 +98,7 @@ class UnitSparsifier:
         return measure_scores(teacher, batches, student, per_example=per_example, temperature=temperature)
 
     def check(self, teacher, scores, sparsity):
+        pruned_class(teacher)
         if scores is None:
             RemovedUnits.lowest(UnitScores.random(teacher), sparsity, unit=self.unit, uniform=self.uniform)
         else:

@@ -19,9 +19,7 @@ _NAMES = {
     "seq2seq_fine_tuning_config": ("Seq2SeqFineTuningConfig",),
     "seq2seq_fine_tuning_trainer": ("Seq2SeqFineTuningTrainer",),
     "stark_config": ("StarkConfig",),
-    "stark_trainer": (
-        "StarkStudent",
-        "StarkTrainer",
-    ),
+    "stark_student": ("StarkStudent",),
+    "stark_trainer": ("StarkTrainer",),
 }
 __all__, __getattr__, __dir__ = lazy_names(__name__, _NAMES)

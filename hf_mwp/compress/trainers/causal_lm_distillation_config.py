@@ -12,9 +12,9 @@ from .distillation_config import DistillationConfig
 class CausalLMDistillationConfig(DistillationConfig):
     r"""
     Arguments of [`DistillationTrainer`] for causal language models: the arguments of [`DistillationConfig`] and those
-    of their rows ([`tokenize_causal_rows`]), with the values of Dasgupta and Cohn (Improving Language Model Distillation
-    through Hidden State Matching, ICLR 2025): the loss on labels, the KL divergence at temperature 1 and the CKA loss
-    on each pair of layers have weight 1.
+    of their rows ([`tokenize_causal_rows`]), with the values of Dasgupta and Cohn (Improving Language Model
+    Distillation through Hidden State Matching, ICLR 2025): the loss on labels, the KL divergence at temperature 1 and
+    the CKA loss on each pair of layers have weight 1.
 
     These defaults differ from [`BaseConfig`]: `per_device_train_batch_size=8`, `per_device_eval_batch_size=8` (logits
     over a vocabulary need much memory), `max_grad_norm=1.0` (as in `TrainingArguments`).
@@ -39,7 +39,9 @@ class CausalLMDistillationConfig(DistillationConfig):
         "Most likely tokens (the label among them) whose probabilities a teacher cache stores for each position, in "
         "6 * k + 2 bytes.",
     )
-    max_length: int | None = setting(None, "Tokens at which rows are truncated; the model's limit if None.")
+    max_length: int | None = setting(
+        None, "Tokens at which longer rows are truncated; if None, rows longer than the model's limit are refused."
+    )
     packing: bool = setting(False, "Join training rows to sequences of `max_length` tokens, without padding.")
     completion_only_loss: bool | None = setting(
         None, "Compute the loss on completions only; if None, for rows with `prompt` and `completion`."

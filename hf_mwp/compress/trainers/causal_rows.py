@@ -54,7 +54,8 @@ def tokenize_causal_rows(
         max_length (`int`, *optional*): Number of tokens to which longer rows are truncated, or of a packed row.
         completion_only_loss (`bool`, *optional*): Whether only completions, or the assistant's messages, are learnt.
             By default, they are, and texts are learnt completely. Of a conversation, all messages of the assistant
-            are learnt if the chat template marks them by `{% generation %}`, otherwise only the last one.
+            are learnt if the chat template marks them by `{% generation %}`, otherwise only the last one. (TRL learns
+            conversations completely, unless `assistant_only_loss` is set.)
         packing (`bool`, *optional*, defaults to `False`): Whether rows of a thousand neighbours are put together, the
             longest first, to rows of at most `max_length` tokens.
         max_positions (`int`, *optional*): Number of positions of the model, which no row may exceed. Defaults to the
@@ -91,7 +92,7 @@ def tokenize_causal_rows(
         raise ValueError(f"`max_length` is {max_length}, but the model has only {max_positions} positions.")
     if packing and limit is None:
         raise ValueError("`packing=True` needs the length of packed rows. Pass `max_length`.")
-    if isinstance(dataset, Sequence):
+    if isinstance(dataset, Sequence) and not isinstance(dataset, str):
         dataset = _dataset_of_rows(dataset)
     columns = dataset.column_names
     if columns is None:
@@ -112,7 +113,9 @@ def _dataset_of_rows(rows: Sequence[Mapping[str, Any]]) -> Dataset:
         raise ValueError("`dataset` has no rows. Pass at least one.")
     # `from_list` only reads the columns of the first row.
     names: dict[str, None] = {}
-    for row in rows:
+    for index, row in enumerate(rows):
+        if not isinstance(row, Mapping):
+            raise TypeError(f"Rows must be dictionaries, got {row!r} as row {index}.")
         names.update(dict.fromkeys(row))
     complete_rows = []
     for row in rows:
@@ -131,7 +134,7 @@ class CausalCollator:
     from the first token. A batch with packed rows has `position_ids` that restart in each document and no
     `attention_mask`: from these positions, Transformers derives masks that separate documents, but only if there is
     neither an attention mask nor a cache, so the batch also has `use_cache=False`. Each token of padding is a document
-    of its own; [`token_mask`] finds them.
+    of its own; [`~models.model_kind.find_token_mask`] finds them.
 
     Args:
         tokenizer (`PreTrainedTokenizerBase`): Tokenizer with the padding token and side. Without a padding token, the
@@ -222,20 +225,3 @@ def _joined(rows: list[dict[str, Tensor]]) -> dict[str, Tensor]:
         values = [row[name] for row in rows]
         joined[name] = torch.cat(values)
     return joined
-
-
-def token_mask(inputs: Mapping[str, Any]) -> Tensor | None:
-    """
-    Return the mask `(batch, length)` of the tokens of a batch of [`CausalCollator`] that are not padding, or `None` if
-    all are tokens. In a batch with packed rows, a document of one token counts as padding: it predicts nothing.
-    """
-    if inputs.get("attention_mask") is not None:
-        return inputs["attention_mask"].bool()
-    position_ids = inputs.get("position_ids")
-    if position_ids is None:
-        return None
-    # A document of several tokens has a position above 0, here or at the next token.
-    is_later = position_ids > 0
-    has_next = torch.zeros_like(is_later)
-    has_next[:, :-1] = is_later[:, 1:]
-    return is_later | has_next

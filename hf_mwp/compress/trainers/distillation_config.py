@@ -116,8 +116,8 @@ class DistillationConfig(BaseConfig):
     )
     hidden_mask: str = setting(
         "tokens",
-        "Compared hidden states (of the encoder, if there is a decoder): tokens (all but padding) or labels (positions "
-        "that predict labels).",
+        "Compared hidden states (of the encoder, if there is a decoder): tokens (all but padding) or labels "
+        "(positions that predict labels).",
         choices=["tokens", "labels"],
     )
     hidden_weights: list[float] | None = setting(

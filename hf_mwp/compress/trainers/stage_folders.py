@@ -45,10 +45,11 @@ class TrainingStages:
         self.objectives = objectives
         self.options = {**data, **options}
         methods = [*objectives, *methods]
-        compute_metrics = self.options.get("compute_metrics")
-        if compute_metrics is not None:
-            # The metrics choose checkpoints. Of a method, its object is not described: a task refers to all data.
-            methods.append(getattr(compute_metrics, "__func__", compute_metrics))
+        for name in ("compute_metrics", "preprocess_logits_for_metrics"):
+            method = self.options.get(name)
+            if method is not None:
+                # The metrics choose checkpoints. Of a method, its object is not described: a task refers to all data.
+                methods.append(getattr(method, "__func__", method))
         self.depends_on = describe_training(args, data, methods, free)
 
     def job(self, name: str, **inputs) -> Job:
@@ -73,10 +74,12 @@ class TrainingStages:
         teacher: PreTrainedModel,
         finish: Callable[[DistillationTrainer], Mapping[str, Any]],
         on_trainer: Callable[[DistillationTrainer], None] | None = None,
+        ignore_keys: Sequence[str] | None = None,
         **changes,
     ) -> dict[str, Any]:
         """Train a copy of the student in the folder of `job`, unless it is complete, and return the metrics stored
-        there. `on_trainer` receives the trainer before training; `finish` returns further metrics to store."""
+        there. `on_trainer` receives the trainer before training; `finish` returns further metrics to store.
+        Evaluations ignore the outputs in `ignore_keys`."""
         args = copy.deepcopy(self.args)
         args.output_dir = str(job.path)
 
@@ -86,10 +89,10 @@ class TrainingStages:
             if on_trainer is not None:
                 on_trainer(trainer)
             checkpoint = None if args.save_only_model else job.checkpoint
-            trainer.train(resume_from_checkpoint=checkpoint)
+            trainer.train(resume_from_checkpoint=checkpoint, ignore_keys_for_eval=ignore_keys)
             trainer.save_model()
             trainer.save_state()
-            evaluated = {} if trainer.eval_dataset is None else trainer.evaluate()
+            evaluated = {} if trainer.eval_dataset is None else trainer.evaluate(ignore_keys=ignore_keys)
             metric = (trainer.args.metric_for_best_model or "loss").removeprefix("eval_")
             metrics = {
                 "metric": f"eval_{metric}",

@@ -70,8 +70,6 @@ class StarkConfig(DistillationConfig):
         ascends = all(lower < higher for lower, higher in pairwise(self.sparsities))
         if not self.sparsities or not ascends:
             raise UsageError(f"`sparsities` must be a non-empty list in ascending order, got {self.sparsities}.")
-        if self.push_to_hub:
-            raise UsageError("`push_to_hub` would push all students. After training, push the best, `trainer.model`.")
         if self.unstructured:
             for name in ("auto_sparsity", "per_example", "round_to", "uniform"):
                 if getattr(self, name):

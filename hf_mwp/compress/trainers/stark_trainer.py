@@ -1,17 +1,15 @@
 """Trainer that searches for the sparse teacher with the best student (STARK)."""
 
 import copy
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from transformers import PreTrainedModel, TrainerState
-from transformers.trainer import TRAINER_STATE_NAME
-from transformers.trainer_utils import has_length
+from transformers import PreTrainedModel, TrainerCallback
+from transformers.trainer_utils import TrainOutput, has_length
 
 from hf_mwp.compress.distillation.cached_teacher import CachedTeacher
 from hf_mwp.compress.distillation.objectives import Objective
@@ -22,51 +20,26 @@ from hf_mwp.compress.pruning.knowledgeable_scores import KnowledgeableScores, Un
 from hf_mwp.compress.pruning.removed_units import check_no_gates
 from hf_mwp.compress.pruning.score_density import ScoreDensity
 from hf_mwp.utils.checked_types import checked
-from hf_mwp.utils.files import remove_folder, writing_weights
+from hf_mwp.utils.files import remove_folder
 from hf_mwp.utils.job import Job, digest_of
 from hf_mwp.utils.main_process import shards_weights
-from hf_mwp.utils.provenance import inherit_training_texts, write_training_texts
+from hf_mwp.utils.provenance import inherit_training_texts
 from hf_mwp.utils.usage_error import UsageError
 
+from .argument_order import in_trainer_order
+from .base_trainer import BaseTrainer
 from .distillation_config import DistillationConfig, default_objectives
 from .distillation_trainer import DistillationTrainer
 from .stage_folders import TrainingStages, digest_of_rows, run_together
 from .stark_config import StarkConfig
+from .stark_student import StarkStudent
 
 
 # Arguments that do not affect the student of a given teacher.
 OF_THE_LOOP = {field.name for field in fields(StarkConfig)} - {field.name for field in fields(DistillationConfig)}
 
 
-@dataclass(frozen=True)
-class StarkStudent:
-    """A student trained by [`StarkTrainer`]."""
-
-    sparsity: float  # share of heads and neurons removed from the teacher; 0 for the trial student
-    heads: tuple[int, ...]  # number of remaining heads in each layer of the teacher
-    neurons: tuple[int, ...]  # number of remaining neurons in each layer of the teacher
-    teacher_parameters: int
-    folder: Path  # with the student, processor, `metrics.json` and `trainer_state.json`
-    metrics: Mapping[str, Any]  # of the student's evaluation
-    metric: str  # name of the metric by which students are compared
-    greater_is_better: bool
-    model_class: type[PreTrainedModel]
-
-    @property
-    def value(self) -> float:
-        """Value of the metric by which students are compared."""
-        return self.metrics[self.metric]
-
-    def load(self) -> PreTrainedModel:
-        """Load the student."""
-        return self.model_class.from_pretrained(self.folder)
-
-    def load_state(self) -> TrainerState:
-        """Load the trainer state of the student's training, which includes the log."""
-        return TrainerState.load_from_json(str(self.folder / TRAINER_STATE_NAME))
-
-
-class StarkTrainer:
+class StarkTrainer(BaseTrainer):
     """
     Trainer that finds the sparse teacher with the best student, in four steps. A trial student learns from the whole
     teacher. The teacher's heads and neurons are scored by expressiveness (gradient of its loss) and
@@ -77,12 +50,17 @@ class StarkTrainer:
     Trial student, scores and students are saved in folders of `args.stages_dir`, named by fingerprints of their
     inputs. Later runs reuse completed stages, even with other sparsities and scores; interrupted trainings resume.
 
+    All other methods are those of `Trainer`: they evaluate, save and publish `model`, which is the given student
+    before training and the best student afterwards.
+
     Args:
-        model (`PreTrainedModel`): The untrained student; it is not changed.
+        model (`PreTrainedModel`): The untrained student, with which each training starts. It is not trained itself.
+            Arguments by position are in this order, or in the order of `Trainer` (`model, args, data_collator, ...`)
+            with `teacher_model` as a keyword argument.
         teacher_model (`PreTrainedModel`):
-            The trained teacher: a classifier, regressor or solver whose encoder is supported by
-            [`~models.architecture.find_encoder`]. It is not changed.
-        args ([`StarkConfig`], *optional*): Arguments.
+            The trained teacher, whose encoder is supported by [`~models.architecture.find_encoder`]. It is not
+            changed.
+        args ([`StarkConfig`], *optional*): Arguments; they are copied.
         data_collator, train_dataset, eval_dataset, processing_class:
             As in [`DistillationTrainer`]; `eval_dataset` is required.
         score_dataset (`Dataset`, *optional*):
@@ -91,7 +69,10 @@ class StarkTrainer:
             Scores of the teacher's heads and neurons to use instead of measured scores; `UnitScores.random(teacher)`
             is STARK-RAND.
         objectives (`Sequence[Objective]`, *optional*): Objectives to use instead of the loss of [`StarkConfig`].
-        compute_metrics (`Callable`, *optional*): As in `Trainer`, for models that are not solvers.
+        compute_metrics, preprocess_logits_for_metrics (`Callable`, *optional*): As in `Trainer`.
+        callbacks (`Sequence[TrainerCallback]`, *optional*):
+            Callbacks of the training of each student, as those of `add_callback`. Removed default callbacks are
+            removed there, too. The folders of students depend on the classes of the callbacks, not on their settings.
         on_trainer (`Callable`, *optional*):
             Called with the trainer of a student and the sparsity of its teacher (0: trial student) before training.
         on_scores (`Callable`, *optional*):
@@ -113,13 +94,18 @@ class StarkTrainer:
     ...     model=student, teacher_model=teacher, args=StarkConfig("rte", sparsities=[0.1, 0.5]),
     ...     train_dataset=train, eval_dataset=valid, processing_class=tokenizer,
     ... )
-    >>> trainer.train().sparsity
+    >>> result = trainer.train()
+    >>> trainer.chosen.sparsity
     0.5
     >>> [(student.sparsity, student.value) for student in (trainer.trial, *trainer.students)]
+    >>> trainer.save_metrics("eval", trainer.evaluate())
     >>> trainer.save_model()
     ```
     """
 
+    config_class = StarkConfig
+
+    @in_trainer_order
     @checked
     def __init__(
         self,
@@ -135,57 +121,83 @@ class StarkTrainer:
         scores: UnitScores | None = None,
         objectives: Sequence[Objective] | None = None,
         compute_metrics: Callable[[Any], Mapping[str, float]] | None = None,
+        preprocess_logits_for_metrics: Callable[[Any, Any], Any] | None = None,
+        callbacks: Sequence[TrainerCallback | type[TrainerCallback]] | None = None,
         on_trainer: Callable[[DistillationTrainer, float], None] | None = None,
         on_scores: Callable[[Sequence[Any]], Iterable[Any]] | None = None,
     ) -> None:
-        self.args = StarkConfig(output_dir="trainer_output") if args is None else args
-        self.model = model
-        self.teacher_model = teacher_model
-        self.scores = scores
-        self.sparsifier = self.args.make_sparsifier()
-        self.processing_class = processing_class
-        self.on_trainer = on_trainer
-        self.on_scores = on_scores
-        self.score_dataset = eval_dataset if score_dataset is None else score_dataset
-        self.stages_dir = Path(self.args.stages_dir or Path(self.args.output_dir) / "stages")
-        self.state = TrainerState()
-        self.trial: StarkStudent | None = None
-        """Student of the whole teacher: knowledge distillation without STARK."""
-        self.students: list[StarkStudent] = []
-        """Students of the sparse teachers, ordered by sparsity."""
-        self.chosen: StarkStudent | None = None
-        self.knowledgeable: KnowledgeableScores | None = None
-        """Measured scores, or `None` if `scores` were passed."""
+        if score_dataset is None:
+            score_dataset = eval_dataset
         datasets = {"train_dataset": train_dataset, "eval_dataset": eval_dataset}
-        for name, rows in {**datasets, "score_dataset": self.score_dataset}.items():
+        for name, rows in {**datasets, "score_dataset": score_dataset}.items():
             if isinstance(rows, dict | str) or not has_length(rows) or not len(rows):
                 class_name = type(rows).__name__
                 raise UsageError(
                     f"`{name}` must be a single non-empty `datasets.Dataset` or list, got `{class_name}`."
                 )
+        if args is None:
+            args = StarkConfig(output_dir="trainer_output")
+        # `BaseTrainer` changes its arguments and its model's config, on which the names of the folders depend.
+        stage_args = copy.deepcopy(args)
+        stage_args.push_to_hub = False
         self._student = copy.deepcopy(model)
-        if objectives is None:
-            objectives = default_objectives(self.args)
-        self._data = {**datasets, "processing_class": processing_class, "data_collator": data_collator}
-        self.stages = TrainingStages(
-            self.stages_dir, self.args, self._data, objectives, OF_THE_LOOP, compute_metrics=compute_metrics
+        methods = {
+            "compute_metrics": compute_metrics,
+            "preprocess_logits_for_metrics": preprocess_logits_for_metrics,
+        }
+        super().__init__(
+            model, copy.deepcopy(args), data_collator, train_dataset, eval_dataset, processing_class, **methods
         )
+        self.teacher_model = teacher_model
+        self.scores = scores
+        self.sparsifier = args.make_sparsifier()
+        self.on_trainer = on_trainer
+        self.on_scores = on_scores
+        self.score_dataset = score_dataset
+        self.stages_dir = Path(args.stages_dir or Path(args.output_dir) / "stages")
+        self.trial: StarkStudent | None = None
+        """Student of the whole teacher: knowledge distillation without STARK."""
+        self.students: list[StarkStudent] = []
+        """Students of the sparse teachers, ordered by sparsity."""
+        self.chosen: StarkStudent | None = None
+        """Student with the best metric; if several are equal, the one with the lowest sparsity."""
+        self.knowledgeable: KnowledgeableScores | None = None
+        """Measured scores, or `None` if `scores` were passed."""
+        self._default_callbacks = [*self.callback_handler.callbacks]
+        for callback in callbacks or ():
+            self.add_callback(callback)
+        if objectives is None:
+            objectives = default_objectives(args)
+        self._data = {**datasets, "processing_class": processing_class, "data_collator": data_collator}
+        self.stages = TrainingStages(self.stages_dir, stage_args, self._data, objectives, OF_THE_LOOP, **methods)
         self._check_models()
         self._student_job(self.teacher_model, 0.0).check_folder()
 
-    def train(self) -> StarkStudent:
+    def train(self, resume_from_checkpoint=None, trial=None, ignore_keys_for_eval=None) -> TrainOutput:
         """
-        Train the missing students, and set `model` to the best one.
+        Train the missing students, and set `model` and `state` to those of the best one, `chosen`.
+
+        Args:
+            resume_from_checkpoint (`str` or `bool`, *optional*):
+                Interrupted trainings resume in any case. With `True` or the folder of the run, there must be an
+                earlier run to resume.
+            trial (*optional*): Not supported: there is no hyperparameter search.
+            ignore_keys_for_eval (`list[str]`, *optional*): As in `Trainer`.
 
         Returns:
-            [`StarkStudent`]: The student with the best metric; if several are equal, the one with the lowest sparsity.
+            `TrainOutput`: Steps, training loss and metrics of the training of the best student, with the sparsity of
+            its teacher as the metric `train_sparsity`.
 
         Raises:
-            ValueError: FSDP or DeepSpeed's ZeRO-3 splits the weights.
+            ValueError: FSDP or DeepSpeed's ZeRO-3 splits the weights, or there is nothing to resume.
         """
         if shards_weights(self.args):
             raise ValueError("FSDP and DeepSpeed's ZeRO-3 split parameters, so that they cannot be scored. Use DDP.")
-        self.trial = self._teach(self.teacher_model, 0.0)
+        if trial is not None:
+            raise ValueError("`StarkTrainer` supports no hyperparameter search. Omit `trial`.")
+        if resume_from_checkpoint:
+            self._check_resumed(resume_from_checkpoint)
+        self.trial = self._teach(self.teacher_model, 0.0, ignore_keys_for_eval)
         if self.scores is None:
             self.knowledgeable = self._score(self.trial)
             self.scores = self.knowledgeable.combined(self.args.expressiveness_weight)
@@ -201,32 +213,50 @@ class StarkTrainer:
             if sparsity:
                 teacher = self.sparsifier.sparse(self.teacher_model, self.scores, sparsity)
                 inherit_training_texts(teacher, self.teacher_model)
-                student = self._teach(teacher, sparsity)
+                student = self._teach(teacher, sparsity, ignore_keys_for_eval)
             self.students.append(student)
-        self.chosen = max(self.students, key=_merit)
-        self.model = self.chosen.load()
-        self.state = self.chosen.load_state()
-        return self.chosen
+        self.chosen = max(self.students, key=lambda student: student.merit)
+        self._use(self.chosen)
+        return self.chosen.train_output()
 
-    def evaluate(self, eval_dataset: Any = None, metric_key_prefix: str = "eval") -> dict[str, float]:
-        """Evaluate `model` (after training: the chosen student) on `eval_dataset` or the given rows."""
-        trainer = self.stages.make_trainer(self.model, copy.deepcopy(self.teacher_model), train_dataset=None)
-        return trainer.evaluate(eval_dataset, metric_key_prefix=metric_key_prefix)
+    def _check_resumed(self, resume_from_checkpoint: str | bool) -> None:
+        """Raise `ValueError` if there is nothing to resume, or not in this folder."""
+        folders = [Path(self.args.output_dir).absolute(), self.stages_dir.absolute()]
+        if resume_from_checkpoint is not True and Path(resume_from_checkpoint).absolute() not in folders:
+            raise ValueError(
+                f"`resume_from_checkpoint` must be True or {self.args.output_dir}, got {resume_from_checkpoint!r}. "
+                "Each student resumes from its own last checkpoint."
+            )
+        if not self._student_job(self.teacher_model, 0.0).is_begun:
+            raise ValueError(f"There is no run with these models, data and arguments to resume in {self.stages_dir}.")
 
-    def save_model(self, output_dir: str | Path | None = None) -> None:
-        """Save `model`, its processor and the record of its training texts, by default to `args.output_dir`."""
-        folder = Path(output_dir or self.args.output_dir)
-        if self.args.should_save:
-            with writing_weights(folder):
-                self.model.save_pretrained(folder)
-                if self.processing_class is not None:
-                    self.processing_class.save_pretrained(folder)
-                write_training_texts(self.model, folder)
+    def _use(self, student: StarkStudent) -> None:
+        """Evaluate, save and publish this student from now on."""
+        self.model = student.load().to(self.args.device)
+        self.model_wrapped = self.model
+        self.callback_handler.model = self.model
+        # `Trainer` prepares a model in its first evaluation, if there is no prepared one.
+        self.accelerator.free_memory()
+        self.state = student.load_state()
+        self.state.is_local_process_zero = self.is_local_process_zero()
+        self.state.is_world_process_zero = self.is_world_process_zero()
+
+    def _added_callbacks(self) -> list[TrainerCallback]:
+        """Return the callbacks that are called in the training of each student besides the default ones."""
+        callbacks = self.callback_handler.callbacks
+        return [callback for callback in callbacks if callback not in self._default_callbacks]
+
+    def _remove_callbacks(self, trainer: DistillationTrainer) -> None:
+        """Remove the default callbacks from the trainer of a student that were removed from this trainer."""
+        classes = {type(callback) for callback in self.callback_handler.callbacks}
+        for callback in [*trainer.callback_handler.callbacks]:
+            if type(callback) not in classes:
+                trainer.remove_callback(callback)
 
     def _check_models(self) -> None:
         """Raise the errors of trainers and sparsifier before the first training."""
         check_no_gates(self.teacher_model)
-        args = copy.deepcopy(self.args)
+        args = copy.deepcopy(self.stages.args)
         highest = 0.0 if args.auto_sparsity else args.sparsities[-1]
         self.sparsifier.check(self.teacher_model, self.scores, highest)
         with TemporaryDirectory() as args.output_dir:
@@ -238,7 +268,9 @@ class StarkTrainer:
             except ValueError as error:
                 raise UsageError(f"Heads and neurons are scored on `score_dataset`: {error}") from error
 
-    def _teach(self, teacher: PreTrainedModel, sparsity: float) -> StarkStudent:
+    def _teach(
+        self, teacher: PreTrainedModel, sparsity: float, ignore_keys: Sequence[str] | None = None
+    ) -> StarkStudent:
         """Train a student of a teacher, from the same initial weights as all other students."""
         job = self._student_job(teacher, sparsity)
 
@@ -250,10 +282,13 @@ class StarkTrainer:
             return {"heads": heads, "neurons": neurons, "teacher_parameters": count_parameters(teacher)}
 
         def begin(trainer: DistillationTrainer) -> None:
+            self._remove_callbacks(trainer)
             if self.on_trainer is not None:
                 self.on_trainer(trainer, sparsity)
 
-        record = self.stages.train(job, self._student, teacher, finish, begin)
+        record = self.stages.train(
+            job, self._student, teacher, finish, begin, ignore_keys, callbacks=self._added_callbacks()
+        )
         return StarkStudent(
             sparsity,
             heads=tuple(record["heads"]),
@@ -267,12 +302,17 @@ class StarkTrainer:
         )
 
     def _student_job(self, teacher: PreTrainedModel, sparsity: float) -> Job:
+        inputs: dict[str, Any] = {"student": hash_model(self._student), "teacher": hash_model(teacher)}
+        callbacks = self._added_callbacks()
+        if callbacks:
+            # Callbacks may hold anything, such as times or open files, so only their classes are described.
+            inputs["callbacks"] = [describe(type(callback)) for callback in callbacks]
         name = "sparse" if sparsity else "trial"
-        return self.stages.job(name, student=hash_model(self._student), teacher=hash_model(teacher))
+        return self.stages.job(name, **inputs)
 
     def _score(self, trial: StarkStudent) -> KnowledgeableScores:
         """Compute the expressiveness and the student-friendliness of the teacher's heads and neurons."""
-        args = self.args
+        args = self.stages.args
         student = trial.load()
         names = ("temperature", "per_example", "unstructured", "score_batch_size", "bf16")
         depends_on = {
@@ -311,12 +351,6 @@ class StarkTrainer:
 
         run_together(job, measure, args)
         return KnowledgeableScores.load(job.path)
-
-
-def _merit(student: StarkStudent) -> float:
-    """Return a score to maximise; NaN is the worst value."""
-    value = student.value if student.greater_is_better else -student.value
-    return -math.inf if math.isnan(value) else value
 
 
 def _remove_cache(trainer: DistillationTrainer) -> None:

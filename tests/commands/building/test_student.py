@@ -9,6 +9,7 @@ from hf_mwp.compress.models.architecture import layer_parts
 from hf_mwp.utils.usage_error import UsageError
 from tests.compress.pruning.encoders import tiny_encoder
 from tests.tiny import tiny_classifier, tiny_processor, tiny_rows, tiny_solver, tiny_tokenizer
+from tests.tiny_causal import tiny_causal
 from tests.tiny_seq2seq import tiny_seq2seq
 
 
@@ -98,6 +99,7 @@ def test_unknown_options_are_named():
     ("model", "message"),
     [
         (tiny_seq2seq, "got `BartForConditionalGeneration`. .*`hf_mwp.make_seq2seq_student`"),
+        (tiny_causal, "got `LlamaForCausalLM`. .*`hf_mwp.make_causal_student`"),
         (tiny_classifier, "got `BertForSequenceClassification`. .*`hf_mwp.compress.distillation.project_student`"),
     ],
 )

@@ -3,6 +3,7 @@ import torch
 from torch import nn
 
 from hf_mwp.solver.metrics import compare_latency, count_flops, count_parameters, describe_compression, peak_memory
+from tests.tiny_causal import tiny_causal
 
 
 def test_tied_parameters_are_counted_once():
@@ -12,6 +13,16 @@ def test_tied_parameters_are_counted_once():
     assert count_parameters(model, embeddings=False) == 10
     model["output"].bias.requires_grad_(False)
     assert count_parameters(model, trainable_only=True) == 40
+
+
+@pytest.mark.parametrize("is_tied", [True, False])
+def test_embeddings_of_a_language_model_are_its_tables(is_tied):
+    model = tiny_causal("llama", tie_word_embeddings=is_tied)
+    table = model.config.vocab_size * 32
+    # Queries and outputs, keys and values, three matrices of neurons and two norms in each of two layers.
+    others = 2 * (2 * 32 * 32 + 2 * 16 * 32 + 3 * 48 * 32 + 2 * 32) + 32
+    assert count_parameters(model, embeddings=False) == others
+    assert count_parameters(model) == others + table * (1 if is_tied else 2)
 
 
 def test_flops_of_a_linear_layer():

@@ -12,7 +12,6 @@ from hf_mwp.compress.models.model_kind import kind_of
 from hf_mwp.compress.trainers import CausalLMDistillationConfig, DistillationTrainer
 from hf_mwp.compress.trainers.causal_rows import CausalCollator, tokenize_causal_rows
 from tests.compress.trainers.distilling import (
-    ONE_STEP,
     PLAIN_SGD,
     QUIET,
     assert_same_training,
@@ -47,7 +46,9 @@ def causal_rows(count=16, prompts=False, seed=0):
 
 
 def make_trainer(folder, student=None, teacher=None, rows=None, keywords=None, **fields):
-    arguments = CausalLMDistillationConfig(output_dir=str(folder), **(QUIET | {"save_strategy": "no", "logging_steps": 1} | fields))
+    arguments = CausalLMDistillationConfig(
+        output_dir=str(folder), **(QUIET | {"save_strategy": "no", "logging_steps": 1} | fields)
+    )
     return DistillationTrainer(
         tiny_causal() if student is None else student,
         tiny_causal(seed=1) if teacher is None else teacher,
@@ -112,7 +113,9 @@ def test_losses_equal_a_loop_over_positions(kind_of_rows, direction, tmp_path):
     [soft_labels, _, hidden_states] = trainer.objectives
     teacher_features = trainer.teacher_source.outputs(dict(batch))
     student_features = read_features(trainer.model, batch, trainer._options)
-    assert soft_labels.losses(student_features, teacher_features, batch)["soft"].item() == pytest.approx(soft, abs=1e-9)
+    assert soft_labels.losses(student_features, teacher_features, batch)["soft"].item() == pytest.approx(
+        soft, abs=1e-9
+    )
     cka_loss = hidden_states.losses(student_features, teacher_features, batch)["hidden_1"]
     assert cka_loss.item() == pytest.approx(cka, abs=1e-9)
 
@@ -127,15 +130,22 @@ def test_documents_of_a_packed_row_do_not_see_each_other(tmp_path):
     assert first_losses(packed) == pytest.approx(expected, rel=1e-4)
 
 
-def test_only_labels_equal_trainer(tmp_path):
-    rows = tokenize_causal_rows(causal_rows(prompts=True), tokenizer_of())
+@pytest.mark.parametrize("prompts", [False, True])
+def test_only_labels_equal_trainer(prompts, tmp_path):
+    rows = tokenize_causal_rows(causal_rows(prompts=prompts), tokenizer_of())
     student = tiny_causal()
     distilled = make_trainer(
         tmp_path, student, rows=rows, max_steps=3, train_sampling_strategy="random", **ONLY_LABELS
     )
     distilled.train()
     model = tiny_causal()
-    names = ("learning_rate", "warmup_steps", "max_grad_norm", "per_device_train_batch_size", "train_sampling_strategy")
+    names = (
+        "learning_rate",
+        "warmup_steps",
+        "max_grad_norm",
+        "per_device_train_batch_size",
+        "train_sampling_strategy",
+    )
     same_fields = {name: getattr(distilled.args, name) for name in names}
     arguments = TrainingArguments(str(tmp_path), max_steps=3, save_strategy="no", **QUIET, **same_fields)
     Trainer(model, arguments, CausalCollator(tokenizer_of()), rows).train()
@@ -233,7 +243,9 @@ def test_accumulated_batches_equal_one_batch_of_rows_with_prompts(tmp_path):
     for size, steps in ((16, 1), (4, 4), (1, 16)):
         student = tiny_causal()
         fields = {"per_device_train_batch_size": size, "gradient_accumulation_steps": steps, "max_steps": 1}
-        trainer = make_trainer(tmp_path, student, rows=rows, layer_mapping="1:1", **(PLAIN_SGD | fields), hidden_loss="mse")
+        trainer = make_trainer(
+            tmp_path, student, rows=rows, layer_mapping="1:1", **(PLAIN_SGD | fields), hidden_loss="mse"
+        )
         trainer.train()
         runs.append((training_logs(trainer), copy_of(student)))
     assert_same_training(runs[:2], abs=1e-5)
@@ -295,12 +307,16 @@ def test_hidden_states_at_labels(tmp_path):
     rows = causal_rows(prompts=True)
     at_tokens = first_losses(make_trainer(tmp_path, rows=rows, **fields))
     at_labels = first_losses(make_trainer(tmp_path, rows=rows, hidden_mask="labels", **fields))
-    cached = first_losses(make_trainer(tmp_path, rows=rows, hidden_mask="labels", cache_teacher_outputs=True, cache_top_k=8, **fields))
+    cached = first_losses(
+        make_trainer(tmp_path, rows=rows, hidden_mask="labels", cache_teacher_outputs=True, cache_top_k=8, **fields)
+    )
     assert at_labels["loss_hidden_1"] != pytest.approx(at_tokens["loss_hidden_1"], rel=1e-3)
     assert at_labels["loss_hidden_1"] == pytest.approx(cached["loss_hidden_1"], rel=2e-3)
 
 
-@pytest.mark.parametrize("hidden_loss", ["mse", "cosine", "procrustes", "gram", "nst", "attention", "minilm", "ckd", "pkd"])
+@pytest.mark.parametrize(
+    "hidden_loss", ["mse", "cosine", "procrustes", "gram", "nst", "attention", "minilm", "ckd", "pkd"]
+)
 def test_every_loss_on_layers(hidden_loss, tmp_path):
     models = [tiny_causal(), tiny_causal(seed=1, hidden_size=48)]
     if hidden_loss == "attention":

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import DataCollatorForSeq2Seq, PreTrainedTokenizerFast
 
-from hf_mwp.compress.trainers.causal_rows import CausalCollator, token_mask, tokenize_causal_rows
+from hf_mwp.compress.models.batch_inputs import find_token_mask
+from hf_mwp.compress.trainers.causal_rows import CausalCollator, tokenize_causal_rows
 from hf_mwp.compress.trainers.row_packing import best_fit_decreasing
 from tests.tiny_causal import CAUSAL_TYPES, tiny_causal
 
@@ -246,7 +247,7 @@ def test_batches_are_padded_on_the_side_of_the_tokenizer(side):
         },
     }
     assert {name: values.tolist() for name, values in batch.items()} == expected[side]
-    assert torch.equal(token_mask(batch), batch["attention_mask"].bool())
+    assert torch.equal(find_token_mask(batch), batch["attention_mask"])
     longer = CausalCollator(tokenizer, pad_to_multiple_of=4)(rows)
     assert longer["input_ids"].shape == (2, 4)
 
@@ -275,11 +276,11 @@ def test_packed_batches_restart_positions(side):
     second_labels = [-100, -100, -100, -100, 9] if is_left else [-100, 9, -100, -100, -100]
     assert batch["labels"].tolist() == [[-100, 8, 9, -100, 8], second_labels]
     second_tokens = [False] * 3 + [True] * 2 if is_left else [True] * 2 + [False] * 3
-    assert token_mask(batch).tolist() == [[True] * 5, second_tokens]
+    assert find_token_mask(batch).tolist() == [[True] * 5, second_tokens]
     joined = CausalCollator(word_tokenizer(), padding_free=True)(rows)
     assert joined["input_ids"].tolist() == [[7, 8, 9, 7, 8, 8, 9]]
     assert joined["position_ids"].tolist() == [[0, 1, 2, 0, 1, 0, 1]]
-    assert token_mask(joined).all()
+    assert find_token_mask(joined).all()
 
 
 def random_rows(count=7):

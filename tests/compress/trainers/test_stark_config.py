@@ -15,7 +15,6 @@ from hf_mwp import StarkConfig
         ({"round_to": 0}, "`round_to`.* 0"),
         ({"score_batch_size": 0}, "`score_batch_size`.* 0"),
         ({"unstructured": True, "per_example": True}, "`per_example`.*`unstructured`"),
-        ({"push_to_hub": True}, "`push_to_hub`.*`trainer.model`"),
     ],
 )
 def test_impossible_arguments_are_named(fields, message, tmp_path):

@@ -106,13 +106,13 @@ def test_the_best_student_is_evaluated_and_saved(stark, tmp_path):
         ({"auto_sparsity": True}, False, None),
     ],
 )
-def test_completed_stages_are_shared(stark, fields, has_scores, trained):
+def test_completed_stages_are_shared(stark, fields, has_scores, trained, tmp_path):
     scores = UnitScores.random(stark.teacher_model, seed=1) if has_scores else None
     if trained is None:
         trained = [ScoreDensity.of(stark.scores.heads).sparsity]
     recorder = Recorder()
     fields = {"stages_dir": str(stark.stages_dir)} | fields
-    trainer = classifier_trainer("nowhere", fields, scores=scores, on_trainer=recorder)
+    trainer = classifier_trainer(tmp_path, fields, scores=scores, on_trainer=recorder)
     trainer.train()
     assert recorder.sparsities == trained
     assert trainer.trial.folder == stark.trial.folder
@@ -192,7 +192,8 @@ def test_single_weights_are_removed_instead_of_heads_and_neurons(stark, tmp_path
     recorder = Recorder()
     fields = {"unstructured": True, "sparsities": [0.5], "stages_dir": str(stark.stages_dir)}
     trainer = classifier_trainer(tmp_path, fields, on_trainer=recorder)
-    student = trainer.train()
+    trainer.train()
+    student = trainer.chosen
     # The trial student is the one of heads and neurons.
     assert recorder.sparsities == [0.5]
     assert trainer.trial.folder == stark.trial.folder
@@ -231,7 +232,8 @@ def test_a_regression_with_early_stopping(tmp_path):
     fields |= {"num_train_epochs": 5, "early_stopping_patience": 1, "early_stopping_threshold": 100.0}
     data = {"train_dataset": rows[:6], "eval_dataset": rows[6:]}
     trainer = classifier_trainer(tmp_path, fields, **regression_models(), **data)
-    student = trainer.train()
+    trainer.train()
+    student = trainer.chosen
     assert student.model_class is MwpStudentForSequenceClassification
     assert student.load().num_labels == 1
     assert sum(student.heads) == 6
@@ -248,7 +250,8 @@ def test_solvers(make_solver, tmp_path):
     teacher = make_solver(processor, layers=2)
     args = arguments(tmp_path, **ONE_SPARSITY)
     trainer = StarkTrainer(cut_student(teacher, 1), teacher, args, None, rows[:8], rows[8:], processor)
-    student = trainer.train()
+    trainer.train()
+    student = trainer.chosen
     assert student.metric == "eval_answer_accuracy"
     assert student.greater_is_better
     assert sum(student.heads) == 2
