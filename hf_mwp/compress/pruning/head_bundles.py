@@ -56,9 +56,11 @@ class HeadBundles:
                 group, they are with either unit.
 
         Raises:
-            ValueError: `unit` has another value.
+            ValueError: `unit` has another value, or heads have no group.
         """
         check_unit(unit)
+        if groups is not None:
+            _check_groups(scores, groups)
         heads = []
         rows = []
         for layer, row in enumerate(scores):
@@ -101,6 +103,24 @@ def check_unit(unit: str) -> None:
     """Raise `ValueError` if a unit of pruning does not exist."""
     if unit not in UNITS:
         raise ValueError(f"`unit` must be one of {', '.join(map(repr, UNITS))}, got {unit!r}.")
+
+
+def _check_groups(scores: Tensor, groups: Sequence[Sequence[int]]) -> None:
+    """Raise `ValueError` unless each head with a score has a group."""
+    num_groups = [len(layer_groups) for layer_groups in groups]
+    num_heads = []
+    for row in scores:
+        # Heads that are gone before the last one have no score.
+        scored_heads = row.isfinite().nonzero().flatten().tolist()
+        num_heads.append(max(scored_heads, default=-1) + 1)
+    is_complete = len(num_groups) == len(num_heads)
+    if is_complete:
+        is_complete = all(heads <= layer_groups for heads, layer_groups in zip(num_heads, num_groups, strict=True))
+    if not is_complete:
+        raise ValueError(
+            f"`groups` has groups of {num_groups} heads, but the layers have {num_heads} heads with scores. Pass "
+            "`head_groups(model)` of the model that was scored."
+        )
 
 
 def _across_groups(groups: list[list[int]], scores: Tensor) -> list[list[int]]:

@@ -143,7 +143,7 @@ def fewest_heads(groups: Sequence[Sequence[int]], unit: str = "group", uniform: 
 
 def _check_equal_layers(heads_left: list[int], num_pruned: list[int]) -> None:
     """Raise `ValueError` if layers had different numbers of heads before any was pruned."""
-    num_heads = [left + pruned for left, pruned in zip(heads_left, num_pruned, strict=True)]
+    num_heads = [num_left + num_gone for num_left, num_gone in zip(heads_left, num_pruned, strict=True)]
     if len(set(num_heads)) > 1:
         raise ValueError(
             f"The layers have {num_heads} heads, of which equally many cannot remain. Use `uniform=False`."

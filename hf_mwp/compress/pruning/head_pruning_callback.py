@@ -83,7 +83,8 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
         TypeError: an argument is not a number, or not a whole number.
         ValueError: Ratios or counts are out of range. When the training begins: the checkpoint was pruned with
             different options or another number of examples per step, [`prune`] does not support the model, weights are
-            split over processes (FSDP, ZeRO-3), heads cannot be scored, or `min_heads_per_layer` prevents `max_ratio`.
+            split over processes (FSDP, ZeRO-3), heads cannot be scored, `min_heads_per_layer` prevents `max_ratio`, or
+            `max_ratio` is less than the heads that are pruned together.
             With `mode="slice"`: several processes, or an unsupported optimiser.
 
     References:

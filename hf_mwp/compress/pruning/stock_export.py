@@ -1,6 +1,7 @@
 """Export of evenly pruned causal language models to Transformers' own classes."""
 
 import copy
+from contextlib import suppress
 
 import torch
 from huggingface_hub.errors import StrictDataclassError
@@ -24,7 +25,7 @@ def stock_model(model: PreTrainedModel) -> PreTrainedModel:
     Returns:
         A model with the same outputs, dtype, device and mode. Missing heads are filled with zeros where the config
         cannot state their number: always for GPT-2 and GPT-NeoX, whose number of heads decides the width of a head,
-        and up to a number of heads that divides the width for Llama.
+        and up to a number of heads that divides the width for Llama, Gemma 2 and Gemma 3.
 
     Raises:
         ValueError: layers have different numbers of heads, key-value heads or neurons.
@@ -63,35 +64,43 @@ def _stock_config(config: PreTrainedConfig, linears: LayerParts) -> PreTrainedCo
     if getattr(config, "num_key_value_heads", None) is None:
         return config_class.from_dict(values, **implementation)
     values["head_dim"] = linears.head_dim
-    queries_per_group = max(linears.queries_per_group, 1)
-    most_groups = config.num_attention_heads // queries_per_group
-    for num_groups in range(max(linears.num_groups, 1), most_groups):
-        sizes = {"num_attention_heads": num_groups * queries_per_group, "num_key_value_heads": num_groups}
-        try:
-            return config_class.from_dict({**values, **sizes}, **implementation)
-        except StrictDataclassError:
-            # Some configs accept only a number of heads that divides the width, whatever the width of a head is.
-            continue
-    sizes = {"num_attention_heads": most_groups * queries_per_group, "num_key_value_heads": most_groups}
-    return config_class.from_dict({**values, **sizes}, **implementation)
+    # Numbers of heads and key-value heads from those of the layers to those of the unpruned model.
+    most_queries = config.num_attention_heads // config.num_key_value_heads
+    sizes = []
+    for num_groups in range(max(linears.num_groups, 1), config.num_key_value_heads + 1):
+        for queries_per_group in range(max(linears.queries_per_group, 1), most_queries + 1):
+            sizes.append((num_groups * queries_per_group, num_groups))
+    for num_heads, num_groups in sorted(sizes):
+        values["num_attention_heads"] = num_heads
+        values["num_key_value_heads"] = num_groups
+        # Some configs accept only a number of heads that divides the width, whatever the width of a head is.
+        with suppress(StrictDataclassError):
+            return config_class.from_dict(values, **implementation)
+    # The sizes of the unpruned model, with the error that they raise.
+    return config_class.from_dict(values, **implementation)
 
 
 def _fill_heads(dense: LayerParts, linears: LayerParts) -> None:
     """Copy the heads of a layer to one with as many heads or more, whose further heads and neurons become zero."""
     heads = range(linears.num_heads)
+    dense_heads = []
+    for head in heads:
+        group, query = divmod(head, linears.queries_per_group)
+        dense_heads.append(group * dense.queries_per_group + query)
     for linear in (*dense.state_projections, dense.attention_output, *dense.neuron_projections, dense.output):
         linear.weight.zero_()
         if linear.bias is not None:
             linear.bias.zero_()
-    targets = dense.state_rows(heads)
+    targets = dense.state_rows(dense_heads)
     sources = linears.state_rows(heads)
     for (target, target_rows), (source, source_rows) in zip(targets, sources, strict=True):
         _copy(target.weight, source.weight, output_dim(target), target_rows, source_rows)
         if target.bias is not None:
             _copy(target.bias, source.bias, 0, target_rows, source_rows)
-    columns = linears.query_rows(heads)
     target = dense.attention_output
-    _copy(target.weight, linears.attention_output.weight, 1 - output_dim(target), columns, columns)
+    target_columns = dense.query_rows(dense_heads)
+    source_columns = linears.query_rows(heads)
+    _copy(target.weight, linears.attention_output.weight, 1 - output_dim(target), target_columns, source_columns)
 
 
 def _copy(target: Tensor, source: Tensor, dim: int, target_index: Tensor, source_index: Tensor) -> None:

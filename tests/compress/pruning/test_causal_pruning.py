@@ -274,6 +274,9 @@ def test_any_query_of_a_single_key_is_chosen():
         choose_heads(SCORES, 0.5, groups=groups)
     with pytest.raises(ValueError, match="'head'"):
         choose_heads(SCORES, 0.25, groups=groups, unit="head")
+    for wrong_groups in ([], [[0, 0, 1, 1]], [[0, 0, 1], [0, 0, 1, 1]]):
+        with pytest.raises(ValueError, match=r"\[4, 4\] heads.*`head_groups\(model\)`"):
+            choose_heads(SCORES, 0.25, groups=wrong_groups)
     with pytest.raises(ValueError, match=r"\[4, 2\] heads.*`uniform=False`"):
         choose_heads(torch.tensor([[1.0, 2.0, 3.0, 4.0], [1.0, 2.0, torch.nan, torch.nan]]), 0.25, uniform=True)
 
@@ -468,14 +471,20 @@ def test_evenly_cut_model_becomes_a_stock_model(name, unit, tmp_path):
 
 
 def test_stock_config_that_needs_another_number_of_heads_gets_zeros():
-    # A Llama of width 64 may have 8 heads, but not 6.
-    sizes = {"num_attention_heads": 8, "num_key_value_heads": 4, "hidden_size": 64}
+    # A Llama of width 64 may have 8 or 16 heads, but not 6 or 12.
     batch = tiny_causal_batch()
-    for name, num_heads in (("llama", 8), ("qwen3", 6)):
-        cut = prune(tiny_causal(name, **sizes), {0: [0, 1], 1: [6, 7]})
-        dense = export_dense(cut)
-        assert dense.config.num_attention_heads == num_heads
-        torch.testing.assert_close(logits(dense, batch), logits(cut, batch), rtol=0, atol=1e-5)
+    for num_heads, num_groups, heads, sizes in (
+        (8, 4, {0: [0, 1], 1: [6, 7]}, {"llama": (8, 4), "qwen3": (6, 3)}),
+        (8, 2, {0: [1, 6], 1: [0, 4]}, {"llama": (8, 2), "qwen3": (6, 2)}),
+        (16, 2, {0: [1, 3, 8, 9], 1: [0, 1, 10, 15]}, {"llama": (16, 2), "phi3": (12, 2)}),
+        (4, 1, {0: [3], 1: [0]}, {"gemma3_text": (4, 1), "mistral": (3, 1)}),
+    ):
+        changes = {"num_attention_heads": num_heads, "num_key_value_heads": num_groups, "hidden_size": 64}
+        for name, expected in sizes.items():
+            cut = prune(tiny_causal(name, **changes), heads)
+            dense = export_dense(cut)
+            assert (dense.config.num_attention_heads, dense.config.num_key_value_heads) == expected
+            torch.testing.assert_close(logits(dense, batch), logits(cut, batch), rtol=0, atol=1e-5)
 
 
 def test_closed_gates_and_classifiers_are_exported():
