@@ -22,7 +22,9 @@ def classifier_dropout(config):
 
 def flatten_choices(inputs):
     """Return an input `(batch, choices, ...)` as `(batch * choices, ...)`, or `None` for a missing one."""
-    return None if inputs is None else inputs.flatten(0, 1)
+    if inputs is None:
+        return None
+    return inputs.flatten(0, 1)
 
 
 def position_cross_entropy(logits, positions):
@@ -67,7 +69,9 @@ class MwpStudentForTokenClassification(MwpStudentPreTrainedModel):
         kwargs["return_dict"] = True
         outputs = self.mwp_student(input_ids, attention_mask, token_type_ids, position_ids, inputs_embeds, **kwargs)
         logits = self.classifier(self.dropout(outputs.last_hidden_state))
-        loss = None if labels is None else mean_cross_entropy(logits, labels)
+        loss = None
+        if labels is not None:
+            loss = mean_cross_entropy(logits, labels)
         return TokenClassifierOutput(
             loss=loss, logits=logits, hidden_states=outputs.hidden_states, attentions=outputs.attentions
         )
@@ -164,7 +168,9 @@ class MwpStudentForMultipleChoice(MwpStudentPreTrainedModel):
             **kwargs,
         )
         logits = self.classifier(self.dropout(outputs.pooler_output)).view(-1, num_choices)
-        loss = None if labels is None else mean_cross_entropy(logits, labels)
+        loss = None
+        if labels is not None:
+            loss = mean_cross_entropy(logits, labels)
         return MultipleChoiceModelOutput(
             loss=loss, logits=logits, hidden_states=outputs.hidden_states, attentions=outputs.attentions
         )

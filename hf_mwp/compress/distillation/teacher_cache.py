@@ -246,7 +246,9 @@ def _padded(name: str, rows: Sequence[Mapping], mask: np.ndarray, width: int, dt
 def _mask_of_rows(mask: Tensor, inputs: Mapping[str, Any]) -> Tensor:
     """Return a mask `(texts, tokens)` with the texts of each row (multiple choice) one after the other."""
     count = num_choices(inputs)
-    return mask if count is None else mask.reshape(-1, count * mask.shape[1])
+    if count is None:
+        return mask
+    return mask.reshape(-1, count * mask.shape[1])
 
 
 def _split_by_unit(name: str, unit: str, values: Tensor, inputs: Mapping[str, Any]) -> list[np.ndarray]:

@@ -160,7 +160,9 @@ class NeuronGates(Gates):
 def _of_texts(factors: Tensor, num_texts: int) -> Tensor:
     """Return the factors of each text. An example of multiple choice has several texts."""
     num_examples = len(factors)
-    return factors if num_examples == num_texts else factors.repeat_interleave(num_texts // num_examples, 0)
+    if num_examples == num_texts:
+        return factors
+    return factors.repeat_interleave(num_texts // num_examples, 0)
 
 
 def check_indices(chosen: Mapping[int, Iterable[int]], counts: list[int]) -> dict[int, list[int]]:

@@ -13,9 +13,17 @@ LABELS = ("label", "labels")
 
 
 class MultipleChoiceCollator(DataCollatorForMultipleChoice):
-    """Collator that pads all choices of a batch to the same length. Rows need no labels."""
+    """Collator that pads all choices of a batch to the same length. Rows need no labels. Raises `ValueError` if rows
+    have different numbers of choices."""
 
     def torch_call(self, examples: list[dict[str, Any]]) -> dict[str, Tensor]:
+        counts = {len(example["input_ids"]) for example in examples}
+        if len(counts) > 1:
+            shown = ", ".join(map(str, sorted(counts)))
+            raise ValueError(
+                f"The rows of a batch have {shown} choices. Give all rows the same number of choices, or pass a "
+                "`data_collator` that adds empty ones."
+            )
         if any(name in examples[0] for name in LABELS):
             return super().torch_call(examples)
         batch = super().torch_call([{**example, "labels": -100} for example in examples])

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 from accelerate.data_loader import IterableDatasetShard
-from transformers import AutoModelForSequenceClassification, BertForQuestionAnswering, EarlyStoppingCallback
+from transformers import AutoModelForSequenceClassification, BertForNextSentencePrediction, EarlyStoppingCallback
 
 from hf_mwp.compress.pruning import (
     AttentionEntropy,
@@ -234,8 +234,8 @@ def hide_attention(trainer):
     trainer.model.forward = functools.wraps(forward)(lambda **batch: {"loss": forward(**batch).loss})
 
 
-def answer_questions(trainer):
-    trainer.model = BertForQuestionAnswering(trainer.model.config)
+def predict_sentences(trainer):
+    trainer.model = BertForNextSentencePrediction(trainer.model.config)
 
 
 def use_adafactor(trainer):
@@ -253,7 +253,7 @@ def change_nothing(trainer):
         (break_weights, {}, "WeightNorm.*heads of layer 1"),
         (change_nothing, {"max_ratio": 0.9}, r"\b10 heads.*\b9\b.*\b1 "),
         (hide_attention, {}, r"BertForSequenceClassification.*attention.*`alpha=1\.0`"),
-        (answer_questions, {}, r"BertForQuestionAnswering.*\(BertModel\)"),
+        (predict_sentences, {}, r"BertForNextSentencePrediction.*\(BertModel\)"),
         (use_adafactor, {"mode": "slice"}, r'`mode="slice"`.*Adafactor.*`optim`.*`mode="mask"`'),
         (change_nothing, {"mode": "slice", "min_heads_per_layer": 0}, r'`mode="slice"`.*`min_heads_per_layer`.* 1'),
     ],

@@ -337,6 +337,14 @@ def test_default_collator_of_choices(tmp_path):
     assert trainer.predict(rows["eval_dataset"]).predictions.shape == (4, 3)
 
 
+def test_rows_with_different_numbers_of_choices_are_refused(tmp_path):
+    rows = choice_rows(4)
+    for name in ("input_ids", "attention_mask"):
+        rows[1][name] = rows[1][name][:2]
+    with pytest.raises(ValueError, match="2, 3 choices"):
+        trainer_of("choices", tmp_path, rows)
+
+
 PRUNED = {
     "answers": AutoModelForQuestionAnswering,
     "choices": AutoModelForMultipleChoice,
