@@ -2,8 +2,8 @@
 
 A Llama of 12 layers and width 768 with random weights, which does not change the time, teaches one of 6 layers and
 width 512. The kinds of steps alternate in each round of one process: fine-tuning on labels, and distillation with the
-teacher in the loop or cached, from logits alone and with CKA losses on hidden states. Then the divergence between logits
-over a vocabulary of 150,000 tokens is computed whole and in chunks of positions.
+teacher in the loop or cached, from logits alone and with CKA losses on hidden states. Then the divergence between
+logits over a vocabulary of 150,000 tokens is computed whole and in chunks of positions.
 
     python examples/benchmarks/causal.py [--rounds 5] [--write]
 """
@@ -28,7 +28,9 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--batch-size", type=int, default=4)
     parser.add_argument("--tokens", type=int, default=256, help="tokens of each text")
     parser.add_argument("--vocabulary", type=int, default=32_000, help="tokens of the models")
-    parser.add_argument("--large-vocabulary", type=int, default=150_000, help="tokens of the logits compared in chunks")
+    parser.add_argument(
+        "--large-vocabulary", type=int, default=150_000, help="tokens of the logits compared in chunks"
+    )
     parser.add_argument("--positions", type=int, default=512, help="positions of the logits compared in chunks")
     parser.add_argument("--top-k", type=int, default=64, help="tokens that a cache stores for each position")
     parser.add_argument("--threads", type=int, default=1)
@@ -159,8 +161,8 @@ def report(args: argparse.Namespace, steps: dict, divergences: dict) -> str:
     for name, figures in divergences.items():
         chunk_rows.append([name, f"{figures['seconds']:.2f}", f"{figures['memory']:.2f}", f"{figures['loss']:.6f}"])
     chunk_text = (
-        f"Divergence over {args.positions} positions and {args.large_vocabulary:,} tokens, forward and backward. Memory "
-        "is the maximum in addition to both logits, with the gradient, in units of the logits. In chunks: "
+        f"Divergence over {args.positions} positions and {args.large_vocabulary:,} tokens, forward and backward. "
+        "Memory is the maximum in addition to both logits, with the gradient, in units of the logits. In chunks: "
         f"{chunked['seconds'] / whole['seconds']:.2f} of the time, {chunked['memory'] / whole['memory']:.2f} of the "
         "memory."
     )

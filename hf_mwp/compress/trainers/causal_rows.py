@@ -54,7 +54,8 @@ def tokenize_causal_rows(
         max_length (`int`, *optional*): Number of tokens to which longer rows are truncated, or of a packed row.
         completion_only_loss (`bool`, *optional*): Whether only completions, or the assistant's messages, are learnt.
             By default, they are, and texts are learnt completely. Of a conversation, all messages of the assistant
-            are learnt if the chat template marks them by `{% generation %}`, otherwise only the last one.
+            are learnt if the chat template marks them by `{% generation %}`, otherwise only the last one. (TRL learns
+            conversations completely, unless `assistant_only_loss` is set.)
         packing (`bool`, *optional*, defaults to `False`): Whether rows of a thousand neighbours are put together, the
             longest first, to rows of at most `max_length` tokens.
         max_positions (`int`, *optional*): Number of positions of the model, which no row may exceed. Defaults to the

@@ -35,7 +35,11 @@ class CausalTrainingRules(TrainingRules):
         )
 
     def data_collator(self) -> CausalCollator | None:
-        return None if self.processing_class is None else CausalCollator(self.processing_class)
+        if self.processing_class is None:
+            return None
+        # Flash attention ignores the documents of batches with several packed rows.
+        is_flash = str(self.model.config._attn_implementation).startswith("flash")
+        return CausalCollator(self.processing_class, padding_free=self.args.packing and is_flash)
 
     def count_labels(self, labels: Tensor) -> Tensor:
         # The first token of a row is not predicted.

@@ -130,8 +130,9 @@ def test_documents_of_a_packed_row_do_not_see_each_other(tmp_path):
     assert first_losses(packed) == pytest.approx(expected, rel=1e-4)
 
 
-def test_only_labels_equal_trainer(tmp_path):
-    rows = tokenize_causal_rows(causal_rows(prompts=True), tokenizer_of())
+@pytest.mark.parametrize("prompts", [False, True])
+def test_only_labels_equal_trainer(prompts, tmp_path):
+    rows = tokenize_causal_rows(causal_rows(prompts=prompts), tokenizer_of())
     student = tiny_causal()
     distilled = make_trainer(
         tmp_path, student, rows=rows, max_steps=3, train_sampling_strategy="random", **ONLY_LABELS
