@@ -54,9 +54,8 @@ def test_model_is_cut_mended_exported_and_generates_in_a_new_process(run, tmp_pa
     difference = stages["original"]["parameters"] - stages["mended"]["parameters"]
     assert difference == 2 * 12 * 3 * 32
     assert stages["stock"]["perplexity"] == pytest.approx(stages["mended"]["perplexity"], rel=1e-4)
-    assert abs(stages["mended"]["loss"] - stages["original"]["loss"]) < abs(
-        stages["cut"]["loss"] - stages["original"]["loss"]
-    )
+    original_loss = stages["original"]["loss"]
+    assert abs(stages["mended"]["loss"] - original_loss) < abs(stages["cut"]["loss"] - original_loss)
     texts = stages["texts"]
     assert texts["stock"] == {"class": "Gemma3ForCausalLM", "text": texts["mended"]["text"]}
     assert texts["cut"]["class"] == texts["mended"]["class"] == "CutGemma3ForCausalLM"
@@ -87,13 +86,15 @@ def test_completed_stages_are_skipped_and_an_interrupted_one_resumes(run, script
     metrics = run("llama")
     assert [checkpoint.rpartition("-")[2] for checkpoint in checkpoints] == ["4"]
     assert "cut: complete\nmended: running\n" in capsys.readouterr().out
-    assert run("llama") == metrics | {"started": run("llama")["started"]} or len(checkpoints) == 1
+    # Nothing is trained again.
+    assert run("llama")["stages"] == metrics["stages"]
+    assert len(checkpoints) == 1
     with pytest.raises(UsageError, match="neurons: 0.2 -> 0.3"):
         run("llama", "--neurons", "0.3")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("model_type", ["llama", "qwen2", "qwen3", "phi3", "gpt2"])
+@pytest.mark.parametrize("model_type", ["qwen3", "phi3", "gpt2"])
 def test_heads_and_neurons_of_other_types_are_removed(run, tmp_path, model_type):
     stages = run(model_type, "--neurons", "0.25", "--heads", "0.5", "--uniform", "true", "--train_embeddings", "true")
     stages = stages["stages"]
