@@ -23,8 +23,9 @@ _NAMES = {
         *("average_parameters", "make_causal_student", "make_seq2seq_student", "mix_parameters"),
     ),
     "compress.models": (
-        *("MwpStudentConfig", "MwpStudentForMaskedLM", "MwpStudentForPreTraining"),
-        *("MwpStudentForSequenceClassification", "MwpStudentModel"),
+        *("MwpStudentConfig", "MwpStudentForMaskedLM", "MwpStudentForMultipleChoice", "MwpStudentForPreTraining"),
+        *("MwpStudentForQuestionAnswering", "MwpStudentForSequenceClassification"),
+        *("MwpStudentForTokenClassification", "MwpStudentModel"),
     ),
     "compress.models.lora": ("add_lora", "merge_lora"),
     "compress.pruning": ("HeadPruningCallback", "export_dense", "prune_heads", "prune_neurons"),

@@ -29,8 +29,11 @@ from hf_mwp.compress.losses import CKALoss, CosineLoss, GramLoss, NSTLoss, Procr
 from hf_mwp.compress.models import (
     MwpStudentConfig,
     MwpStudentForMaskedLM,
+    MwpStudentForMultipleChoice,
     MwpStudentForPreTraining,
+    MwpStudentForQuestionAnswering,
     MwpStudentForSequenceClassification,
+    MwpStudentForTokenClassification,
     MwpStudentModel,
 )
 from hf_mwp.compress.models.lora import add_lora
@@ -43,6 +46,7 @@ from hf_mwp.compress.trainers import (
     Seq2SeqDistillationConfig,
     Seq2SeqDistillationTrainer,
 )
+from tests.compress.trainers.task_heads import TASKS
 from tests.tiny import (
     tiny_athena_solver,
     tiny_classifier,
@@ -138,6 +142,22 @@ MODELS = {
     "classifier": lambda: (
         student(MwpStudentForSequenceClassification, num_labels=3),
         tokens(labels=torch.zeros(2, dtype=torch.long)),
+    ),
+    "classifier of tokens": lambda: (
+        student(MwpStudentForTokenClassification),
+        tokens(labels=torch.zeros_like(MASKED)),
+    ),
+    "question answering": lambda: (
+        student(MwpStudentForQuestionAnswering),
+        tokens(start_positions=torch.tensor([1, 9]), end_positions=torch.tensor([2, 9])),
+    ),
+    "multiple choice": lambda: (
+        student(MwpStudentForMultipleChoice),
+        {
+            "input_ids": torch.full((2, 3, 7), 6),
+            "attention_mask": torch.ones(2, 3, 7, dtype=torch.long),
+            "labels": torch.tensor([2, -100]),
+        },
     ),
     "solver": lambda: solver_and_batch(),
     "BERT with gates": lambda: gated(tiny_classifier(), tokens(labels=torch.zeros(2, dtype=torch.long))),
@@ -247,6 +267,15 @@ def test_a_step_of_all_objectives(name, tmp_path):
     args = DistillationConfig(str(tmp_path), use_cpu=True, report_to="none")
     trainer = DistillationTrainer(student, teacher, args, objectives=[make() for make in makes], **rows)
     take_step_of(trainer, student, teacher)
+
+
+@pytest.mark.parametrize("name", ["answers", "choices", "pretraining"])
+def test_a_step_of_other_heads(name, tmp_path):
+    task = TASKS[name]
+    models = task.make(), task.make(24, 4, 1)
+    args = DistillationConfig(str(tmp_path), use_cpu=True, report_to="none", hidden_loss="mse+cka+pkd+minilm")
+    trainer = DistillationTrainer(*models, args, task.collate, task.rows(4))
+    take_step_of(trainer, *models)
 
 
 @pytest.mark.parametrize("name", ["bart", "m2m_100", "t5"])

@@ -60,8 +60,8 @@ def main() -> None:
         texts = [rows[column] for column in text_columns]
         encoded = tokenizer(*texts, truncation=True, max_length=options.max_seq_length)
         labels = rows.get("label")
-        # The test splits of GLUE have the label -1.
-        if labels is not None and labels[0] != -1:
+        # The test splits of GLUE have the label -1 in all rows.
+        if labels is not None and set(labels) != {-1}:
             encoded["labels"] = labels
             if not is_regression and labels[0] in classes:
                 # Classes of files. Datasets of the Hub have numbered labels.

@@ -69,7 +69,16 @@ RENAMED = {
     "generator_lm_head.": "cls.predictions.decoder.",
     "classifier.dense.": "mwp_student.pooler.dense.",
     "pre_classifier.": "mwp_student.pooler.dense.",
+    "sequence_summary.summary.": "mwp_student.pooler.dense.",
     "classifier.out_proj.": "classifier.",
+}
+
+# Prefixes of the parameters of other heads, by the end of the class names of source and student.
+TASK_HEADS = {
+    "ForSequenceClassification": ("classifier.", "pre_classifier."),
+    "ForTokenClassification": ("classifier.",),
+    "ForQuestionAnswering": ("qa_outputs.",),
+    "ForMultipleChoice": ("classifier.", "pre_classifier.", "sequence_summary."),
 }
 
 # Parts of parameter names in DistilBERT's encoder and in BERT's.
@@ -183,11 +192,13 @@ def replace_prefix(name, prefixes):
     return name
 
 
-def head_state_dict(model):
-    """Return the weights of heads of `model` that a student may have, not copied, with the student's names."""
+def head_state_dict(model, student_class):
+    """Return the weights of heads of `model` that a student of a class may have, not copied, with its names."""
     prefixes = ("cls.predictions.", "cls.pos_tagger.", "lm_head.", "vocab_", "generator_")
-    if type(model).__name__.endswith("ForSequenceClassification"):
-        prefixes += ("classifier.", "pre_classifier.")
+    for task, names in TASK_HEADS.items():
+        has_task = any(base.__name__.endswith(task) for base in student_class.__mro__)
+        if has_task and type(model).__name__.endswith(task):
+            prefixes += names
     states = {}
     for name, value in model.state_dict().items():
         if name.startswith(prefixes):
@@ -236,7 +247,7 @@ def build_from_encoder(cls, encoder, layers=None, add_pooling_layer=None, **over
     # Copy the heads that both models have.
     student_states = student.state_dict()
     heads = {}
-    for name, value in head_state_dict(encoder).items():
+    for name, value in head_state_dict(encoder, cls).items():
         if name in student_states and student_states[name].shape == value.shape:
             heads[name] = value
     student.load_state_dict(heads, strict=False)

@@ -61,6 +61,7 @@ def test_killed_run_trains_no_finished_student(finished, argv, tmp_path, output_
         (["--sparsities", "1.2"], r"sparsity.* 1\.2"),
         (["--sparsities", "0.99"], r"0\.99 .*heads"),
         (["--auto_sparsity"], "--scores random"),
+        (["--push_to_hub"], "--push_to_hub.*`hf-mwp publish`"),
         (["--student_sparsity", "0.5"], "`student_sparsity`.*`student_init=cut`"),
     ],
 )

@@ -52,6 +52,7 @@ def inside(workspace, monkeypatch):  # noqa: F811
     folder = workspace / "Qwen" / "Qwen3-1.7B"
     tiny_causal("qwen3").save_pretrained(folder)
     tiny_tokenizer().save_pretrained(folder)
+    tiny_causal("qwen3").save_pretrained(workspace / "Qwen" / "Qwen3-0.6B")
     rows = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in tiny_rows(6))
     (workspace / "few.jsonl").write_text(rows, encoding="utf-8")
     monkeypatch.chdir(workspace)

@@ -308,6 +308,7 @@ def test_two_processes_end_with_the_weights_of_one(glue, tmp_path):
     start += ["--config_file", EXAMPLES / "accelerate" / "ddp.yaml", "--main_process_port", "0", FOLDER / "glue.py"]
     in_two = ["--ddp_backend", "gloo", "--per_device_train_batch_size", "2", "--output_dir", tmp_path / "two"]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(EXAMPLES.parent)}
+    environment["HF_DATASETS_CACHE"] = str(tmp_path / "cache")
     command = [*map(str, [*start, *arguments, *in_two])]
     result = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr[-3000:]

@@ -107,6 +107,7 @@ class CachedTeacher:
             "states": request.states,
             "logits": request.logits,
             "listed": list(request.listed),
+            "storage": dict(request.storage),
             "mixed_precision": self.mixed_precision,
             "format": [FORMAT, "safetensors"],
         }

@@ -66,7 +66,7 @@ class EnsembleTeacher(nn.Module):
                 raise UsageError(f"Teacher {number} returns no {name} to average. Remove this teacher.")
             if len({*shapes}) > 1:
                 raise UsageError(f"The teachers' {name} have different shapes, {', '.join(map(str, shapes))}.")
-            classes = [prediction.class_scores(name, member_logits) for member_logits in logits]
+            classes = [prediction.class_scores(name, member_logits, inputs) for member_logits in logits]
             mean = mean_scores(classes, has_exclusive_classes(self.members[0]))
             scores[name] = prediction.from_class_scores(name, mean)
             if positions is not None:

@@ -8,8 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from hf_mwp.compress.models.batch_inputs import find_token_mask, num_choices, shift_labels
 from hf_mwp.compress.models.cut_model import NoHeads
-from hf_mwp.compress.models.model_kind import find_token_mask, shift_labels, unwrapped
+from hf_mwp.compress.models.model_kind import unwrapped
 from hf_mwp.compress.models.model_outputs import named_outputs
 
 
@@ -151,9 +152,12 @@ def read_features(
 
 
 def token_mask(inputs: Mapping[str, Any], shape: Sequence[int], device: Any) -> Tensor:
-    """Return a mask `(batch, tokens)` that is true at tokens, or everywhere without an attention mask in the batch."""
+    """Return a mask `(batch, tokens)` that is true at tokens, or everywhere without an attention mask in the batch.
+    For multiple choice, it has a row for each choice."""
     mask = find_token_mask(inputs)
     if mask is None:
+        if num_choices(inputs) is not None:
+            shape = inputs["input_ids"].flatten(0, 1).shape
         return torch.ones(tuple(shape), dtype=torch.bool, device=device)
     return mask.bool()
 

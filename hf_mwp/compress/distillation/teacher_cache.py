@@ -12,10 +12,11 @@ from safetensors.numpy import save
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from hf_mwp.compress.models.model_kind import shift_labels
+from hf_mwp.compress.models.batch_inputs import num_choices, shift_labels
+from hf_mwp.compress.models.prediction_kind import PER_LABEL, PER_ROW, PER_TOKEN
 from hf_mwp.utils.row_store import RowStore, StoreError
 
-from .features import Features, label_mask, read_mask
+from .features import Features, label_mask, read_mask, token_mask
 from .objectives.objective import TeacherRequest
 from .top_classes import TOP_CLASSES, TopClasses
 
@@ -27,6 +28,7 @@ CLASSES = "classes"
 POSITIONS = "positions"
 NODES = "nodes"
 TOP = "top"
+MASKS = {PER_TOKEN: token_mask, PER_LABEL: label_mask}
 DTYPES = {"F16": np.float16, "F32": np.float32, "I32": np.int32}
 CacheError = StoreError
 """Error for a folder that does not contain the expected cache."""
@@ -51,6 +53,7 @@ class OutputLayout:
     columns: int = 0  # number of classes, of a solver's operators and constants, or of the most likely classes and one
     listed: list[str] = field(default_factory=list)  # outputs with one score per item, such as candidates
     label_shift: int = 0  # number of positions from a prediction to its label
+    storage: Mapping[str, str] = field(default_factory=dict)  # further outputs: PER_TOKEN, PER_LABEL or PER_ROW
 
     @classmethod
     def of(
@@ -61,7 +64,7 @@ class OutputLayout:
         states = {name: output[name].shape[-1] for name in request.states}
         listed = list(request.listed)
         if not request.logits:
-            return cls(states, listed=listed)
+            return cls(states, listed=listed, storage=dict(request.storage))
         logits = output["logits"]
         if logits.dim() not in (2, 3):
             shape = tuple(logits.shape)
@@ -82,7 +85,8 @@ class OutputLayout:
         for name in self.states:
             state = output[name]
             mask = read_mask(name, inputs, state.shape[:2], state.device)
-            arrays[name] = _split(f"hidden states ({name})", state[mask], mask.sum(1).tolist())
+            lengths = _mask_of_rows(mask, inputs).sum(1).tolist()
+            arrays[name] = _split(f"hidden states ({name})", state[mask], lengths)
         if self.logits is not None:
             logits = output["logits"]
             positions = [1] * len(logits)
@@ -101,6 +105,8 @@ class OutputLayout:
         for name in self.listed:
             exists = output[name] > torch.finfo(output[name].dtype).min
             arrays[name] = _split(name, output[name][exists].unsqueeze(-1), exists.sum(1).tolist())
+        for name, unit in self.storage.items():
+            arrays[name] = _split_by_unit(name, unit, output[name], inputs)
         rows = []
         for row_arrays in zip(*arrays.values(), strict=True):
             row = _narrow(dict(zip(arrays, row_arrays, strict=True)))
@@ -127,7 +133,10 @@ class OutputLayout:
             batch[name] = pad_sequence(lists, batch_first=True, padding_value=-math.inf)
         for name, width in self.states.items():
             mask = read_mask(name, inputs, _shape(name, rows), None)
-            batch[name] = _padded(name, rows, mask.numpy(), width, dtype)
+            states = _padded(name, rows, _mask_of_rows(mask, inputs).numpy(), width, dtype)
+            batch[name] = states.view(*mask.shape, width)
+        for name, unit in self.storage.items():
+            batch[name] = _assembled(name, unit, rows, inputs, dtype)
         if self.logits == CLASSES:
             logits = np.concatenate([row["logits"] for row in rows])
             batch["logits"] = torch.from_numpy(logits.astype(dtype))
@@ -149,7 +158,7 @@ class OutputLayout:
                 outputs[name] = values.long()
                 continue
             values = values.to(torch.promote_types(values.dtype, dtype))
-            if name == "logits" or name in self.listed:
+            if name == "logits" or name in self.listed or name in self.storage:
                 values = values.masked_fill(values.isneginf(), torch.finfo(values.dtype).min)
             outputs[name] = values
         return Features({}, outputs)
@@ -232,6 +241,36 @@ def _padded(name: str, rows: Sequence[Mapping], mask: np.ndarray, width: int, dt
         if columns < width:
             batch[index, positions, columns:] = -np.inf
     return torch.from_numpy(batch)
+
+
+def _mask_of_rows(mask: Tensor, inputs: Mapping[str, Any]) -> Tensor:
+    """Return a mask `(texts, tokens)` with the texts of each row (multiple choice) one after the other."""
+    count = num_choices(inputs)
+    return mask if count is None else mask.reshape(-1, count * mask.shape[1])
+
+
+def _split_by_unit(name: str, unit: str, values: Tensor, inputs: Mapping[str, Any]) -> list[np.ndarray]:
+    """Return the values `(items, width)` of each row that a cache stores of an output."""
+    counts = [1] * len(values)
+    if unit == PER_TOKEN:
+        values = values.unsqueeze(-1)
+    if unit != PER_ROW:
+        mask = MASKS[unit](inputs, values.shape[:2], values.device)
+        values = values[mask]
+        counts = mask.sum(1).tolist()
+    values = values.float()
+    values = values.masked_fill(values <= FORBIDDEN, -math.inf)
+    return _split(name, values, counts, may_forbid=True)
+
+
+def _assembled(name: str, unit: str, rows: Sequence[Mapping], inputs: Mapping[str, Any], dtype: Any) -> Tensor:
+    """Return an output on the CPU from the values of [`_split_by_unit`]."""
+    if unit == PER_ROW:
+        values = np.concatenate([row[name] for row in rows])
+        return torch.from_numpy(values.astype(dtype))
+    mask = MASKS[unit](inputs, _shape(name, rows), None)
+    values = _padded(name, rows, mask.numpy(), rows[0][name].shape[-1], dtype)
+    return values.squeeze(-1) if unit == PER_TOKEN else values
 
 
 def _split(name: str, values: Tensor, counts: Sequence[int], may_forbid: bool = False) -> list[np.ndarray]:

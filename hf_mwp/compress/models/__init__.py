@@ -7,8 +7,11 @@ from .cut_model import cut_class
 from .mwp_student import (
     MwpStudentConfig,
     MwpStudentForMaskedLM,
+    MwpStudentForMultipleChoice,
     MwpStudentForPreTraining,
+    MwpStudentForQuestionAnswering,
     MwpStudentForSequenceClassification,
+    MwpStudentForTokenClassification,
     MwpStudentModel,
 )
 
@@ -23,7 +26,10 @@ for _type in ARCHITECTURES:
 __all__ = [
     "MwpStudentConfig",
     "MwpStudentForMaskedLM",
+    "MwpStudentForMultipleChoice",
     "MwpStudentForPreTraining",
+    "MwpStudentForQuestionAnswering",
     "MwpStudentForSequenceClassification",
+    "MwpStudentForTokenClassification",
     "MwpStudentModel",
 ]

@@ -83,8 +83,8 @@ def add_lora(
         dropout (`float`, *optional*, defaults to 0.0): Dropout of the adapters' inputs.
         targets (`Sequence[str]`, *optional*):
             Linear layers to adapt, by their field names in [`~models.architecture.Architecture`] (`"query"`,
-            `"intermediate"`, ...). Defaults to its `lora_targets`. For encoders of an unknown type, pass the last
-            parts of the encoder's own module names.
+            `"intermediate"`, ...), or by the last parts of the encoder's own module names, as for encoders of an
+            unknown type. Defaults to the architecture's `lora_targets`.
         tokens (`Sequence[int]`, *optional*): Rows of the embeddings to train as well, such as rows of new tokens.
 
     Raises:
@@ -191,20 +191,28 @@ def _find_targets(encoder: PreTrainedModel, targets: Sequence[str] | None) -> li
     architecture = find_architecture(encoder.config)
     # Full module names by the names that `targets` may contain.
     names_by_target = defaultdict(list)
+    names_by_module = defaultdict(list)
     for name, module in encoder.named_modules():
         if type(module) is nn.Linear:
-            target = name.rpartition(".")[2] if architecture is None else architecture.part_of(name)
-            names_by_target[target].append(name)
-    names_by_target.pop(None, None)
+            field = None
+            if architecture is not None:
+                field = architecture.part_of(name)
+            if field is not None:
+                names_by_target[field].append(name)
+            if field is not None or architecture is None:
+                names_by_module[name.rpartition(".")[2]].append(name)
+    if architecture is None:
+        names_by_target = names_by_module
     if targets is None and architecture is not None:
         targets = [target for target in architecture.lora_targets if target in names_by_target]
     fault = None if targets else "no default LoRA targets"
     names = []
     for target in targets or ():
-        if target not in names_by_target:
+        target_names = names_by_target.get(target) or names_by_module.get(target)
+        if target_names is None:
             fault = f"no {target!r}"
             break
-        names += names_by_target[target]
+        names += target_names
     if fault is not None:
         model_type = encoder.config.model_type
         choices = ", ".join(names_by_target)

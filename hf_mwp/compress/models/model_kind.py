@@ -2,14 +2,17 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from inspect import Parameter, signature
 from typing import Any
 
+import transformers
 from accelerate.utils import extract_model_from_parallel
 from torch import Tensor, nn
-from torch.nn.functional import pad
 from transformers import PreTrainedModel
 
+from .batch_inputs import find_token_mask, num_rows, shift_labels
+from .head_predictions import ANSWER_SPANS, REPLACED_TOKENS, SENTENCE_ORDER, SENTENCE_PAIRS
 from .prediction_kind import CLASSES, NEXT_TOKENS, PIXELS, PredictionKind
 
 
@@ -27,6 +30,7 @@ class ModelKind:
     prediction: PredictionKind = CLASSES  # what a soft loss compares and a teacher cache stores
     label_shift: int = 0  # number of positions from a prediction to its label
     reduction: str = "mean"  # of a logit loss that is added to the model's own loss; see [`LogitDistillationLoss`]
+    labels: tuple[str, ...] = ("labels",)  # arguments of `forward` with which the model computes its own loss
 
     def training_rules_class(self) -> type:
         """Return the rules for training models of this kind: a [`~trainers.training_rules.TrainingRules`] class."""
@@ -170,33 +174,84 @@ class ImageSegmenterKind(ModelKind):
         return None
 
 
+class QuestionKind(ModelKind):
+    """Kind of models that find the answer to a question in a text, by its first and last token."""
+
+    def positions(self, inputs: Mapping[str, Any], needs_labels: bool = False) -> Tensor | None:
+        starts = inputs.get("start_positions")
+        tokens = inputs.get("input_ids", inputs.get("inputs_embeds"))
+        if not needs_labels or starts is None or tokens is None:
+            return None
+        # Models of Transformers leave out answers after the last token.
+        return starts.view(-1) < tokens.shape[1]
+
+
+class MultipleChoiceKind(ModelKind):
+    """Kind of models that choose one of several texts in a row. Their inputs are `(batch, choices, tokens)`."""
+
+    def training_rules_class(self) -> type:
+        from hf_mwp.compress.trainers.multiple_choice_training_rules import MultipleChoiceTrainingRules
+
+        return MultipleChoiceTrainingRules
+
+
+class ReplacedTokenKind(ModelKind):
+    """Kind of models that predict of each token whether it was replaced (ELECTRA)."""
+
+    def positions(self, inputs: Mapping[str, Any], needs_labels: bool = False) -> Tensor | None:
+        return find_token_mask(inputs)
+
+
+class UnmatchedKind(ModelKind):
+    """Kind of models whose predictions cannot be compared one by one, such as the boxes of two object detectors."""
+
+    def training_rules_class(self) -> type:
+        from hf_mwp.compress.trainers.unmatched_training_rules import UnmatchedTrainingRules
+
+        return UnmatchedTrainingRules
+
+    def check_shape(self, model: Any, logits: Tensor | None) -> None:
+        class_name = type(unwrapped(model)).__name__
+        raise ValueError(
+            f"The predictions of `{class_name}` ({self.name}) do not correspond one to one to those of another model. "
+            "Compare hidden states: set `soft_label_weight=0` (labels and hidden states) or `prediction_weight=0` "
+            "(only hidden states)."
+        )
+
+    def positions(self, inputs: Mapping[str, Any], needs_labels: bool = False) -> Tensor | None:
+        return None
+
+
 CLASSIFIER = ModelKind("classifier")
 TOKEN_MODEL = ModelKind("token model", per_position=True)
 SEQ2SEQ = Seq2SeqKind("sequence-to-sequence model", per_position=True, has_decoder=True)
 CAUSAL = CausalKind("causal language model", per_position=True, prediction=NEXT_TOKENS, label_shift=1)
 IMAGE_SEGMENTER = ImageSegmenterKind("image segmentation model", prediction=PIXELS)
+POSITION_LABELS = ("start_positions", "end_positions")
+QUESTION = QuestionKind("question answering model", prediction=ANSWER_SPANS, labels=POSITION_LABELS)
+MULTIPLE_CHOICE = MultipleChoiceKind("multiple choice model")
+REPLACED_TOKEN = ReplacedTokenKind("detector of replaced tokens", per_position=True, prediction=REPLACED_TOKENS)
+PRETRAINING_LABELS = ("labels", "next_sentence_label")
+PRETRAINING = ModelKind("pretraining model", per_position=True, prediction=SENTENCE_PAIRS, labels=PRETRAINING_LABELS)
+ORDER_LABELS = ("labels", "sentence_order_label")
+ORDER_PRETRAINING = ModelKind("pretraining model", per_position=True, prediction=SENTENCE_ORDER, labels=ORDER_LABELS)
+CTC = UnmatchedKind("CTC model")
+DETECTOR = UnmatchedKind("object detection model")
+INSTANCE_SEGMENTER = UnmatchedKind("instance segmentation model")
 
-
-def find_token_mask(inputs: Mapping[str, Any]) -> Tensor | None:
-    """Return the mask `(batch, length)` of the tokens of a batch that are not padding, or `None` if all are tokens.
-    Packed documents have no attention mask, but `position_ids` that restart in each document; a document of one token
-    counts as padding, since it predicts nothing."""
-    mask = inputs.get("attention_mask")
-    if mask is not None:
-        return mask if mask.dim() == 2 else None
-    position_ids = inputs.get("position_ids")
-    if position_ids is None:
-        return None
-    # A document of several tokens has a position above 0, here or at the next token.
-    is_later = position_ids > 0
-    return is_later | pad(is_later[:, 1:], (0, 1))
-
-
-def shift_labels(labels: Tensor, shift: int) -> Tensor:
-    """Return labels `(batch, length)` moved to the left by `shift` positions, with -100 at the end."""
-    if shift == 0:
-        return labels
-    return pad(labels[:, shift:], (0, shift), value=-100)
+# Kinds of models with a head by the labels that only `forward` of this kind reads, and by the Auto class.
+LABEL_KINDS = {
+    "start_positions": QUESTION,
+    "next_sentence_label": PRETRAINING,
+    "sentence_order_label": ORDER_PRETRAINING,
+}
+AUTO_CLASS_KINDS = {
+    "AutoModelForMultipleChoice": MULTIPLE_CHOICE,
+    "AutoModelForCTC": CTC,
+    "AutoModelForObjectDetection": DETECTOR,
+    "AutoModelForInstanceSegmentation": INSTANCE_SEGMENTER,
+    "AutoModelForUniversalSegmentation": INSTANCE_SEGMENTER,
+}
 
 
 def names_its_kind(model: Any) -> bool:
@@ -250,6 +305,10 @@ def kind_of(model: Any, logits: Tensor | None = None) -> ModelKind:
     model = unwrapped(model)
     if names_its_kind(model):
         return model.kind
+    if isinstance(model, nn.Module):
+        head_kind = _kind_of_head(type(model), type(getattr(model, "config", None)))
+        if head_kind is not None:
+            return head_kind
     is_per_row = logits is not None and logits.dim() <= 2
     if isinstance(model, PreTrainedModel) and model.can_generate():
         if model.config.is_encoder_decoder:
@@ -257,14 +316,38 @@ def kind_of(model: Any, logits: Tensor | None = None) -> ModelKind:
         # A wrapper may choose the scores of some tokens, as a classifier does.
         if not is_per_row:
             return CAUSAL
+    elif is_per_row and _detects_replaced_tokens(type(model), type(getattr(model, "config", None))):
+        return REPLACED_TOKEN
     if logits is None or is_per_row:
         return CLASSIFIER
     return TOKEN_MODEL if logits.dim() == 3 else IMAGE_SEGMENTER
 
 
-def num_rows(inputs: Mapping[str, Any]) -> int:
-    """Return the number of rows in a batch."""
-    return next(len(values) for values in inputs.values() if isinstance(values, Tensor))
+@cache
+def _kind_of_head(model_class: type, config_class: type) -> ModelKind | None:
+    """Return the kind of models of a class that is recognised by the head, or `None`."""
+    names = signature(model_class.forward).parameters
+    for label, kind in LABEL_KINDS.items():
+        if label in names:
+            return kind
+    for auto_class, kind in AUTO_CLASS_KINDS.items():
+        if _loads(auto_class, model_class, config_class):
+            return kind
+    return None
+
+
+@cache
+def _detects_replaced_tokens(model_class: type, config_class: type) -> bool:
+    """Return whether models of a class are pretrained without a language modelling head."""
+    if _loads("AutoModelForMaskedLM", model_class, config_class):
+        return False
+    return _loads("AutoModelForPreTraining", model_class, config_class)
+
+
+def _loads(auto_class: str, model_class: type, config_class: type) -> bool:
+    """Return whether an Auto class loads a class of models, or one that it is derived from."""
+    loaded_class = getattr(transformers, auto_class)._model_mapping.get(config_class, None)
+    return isinstance(loaded_class, type) and issubclass(model_class, loaded_class)
 
 
 def check_equal(name: str, student_value: Any, teacher_value: Any, remedy: str) -> None:

@@ -1,7 +1,16 @@
 """Kinds of predictions, which soft losses compare and teacher caches store."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import torch
 from torch import Tensor, nn
+
+
+# What a teacher cache stores of an output: a value for each token, or a vector for each position with a label or row.
+PER_TOKEN = "token"
+PER_LABEL = "label"
+PER_ROW = "row"
 
 
 class PredictionKind:
@@ -15,9 +24,14 @@ class PredictionKind:
     has_values = True  # each logit is a value that can be compared; padded and missing classes have none
     has_targets = True  # the labels are the correct classes, one for each prediction
     is_vocabulary = False  # the classes are tokens: models may have spare ones, and caches store the most likely ones
+    part_weight = 1.0  # weight of the loss on each output
+    row_outputs: tuple[str, ...] = ()  # outputs with a distribution for each row, if others have one for each position
+    # What a cache stores of outputs other than `logits` of rows or positions: PER_TOKEN, PER_LABEL or PER_ROW.
+    storage: Mapping[str, str] = {}
 
-    def class_scores(self, output: str, logits: Tensor) -> Tensor:
-        """Return scores `(..., classes)` whose softmax is the distribution that the logits of an output represent."""
+    def class_scores(self, output: str, logits: Tensor, inputs: Mapping[str, Any] | None = None) -> Tensor:
+        """Return scores `(..., classes)` whose softmax is the distribution that the logits of an output represent.
+        Classes that do not exist in a row of the batch `inputs` have the smallest finite number."""
         return logits
 
     def from_class_scores(self, output: str, classes: Tensor) -> Tensor:
@@ -40,7 +54,7 @@ class PixelClasses(PredictionKind):
     name = "classes of pixels"
     has_targets = False
 
-    def class_scores(self, output: str, logits: Tensor) -> Tensor:
+    def class_scores(self, output: str, logits: Tensor, inputs: Mapping[str, Any] | None = None) -> Tensor:
         return logits.movedim(1, -1)
 
     def from_class_scores(self, output: str, classes: Tensor) -> Tensor:
@@ -81,7 +95,7 @@ class JudgedCandidates(PredictionKind):
     has_values = False
     has_targets = False
 
-    def class_scores(self, output: str, logits: Tensor) -> Tensor:
+    def class_scores(self, output: str, logits: Tensor, inputs: Mapping[str, Any] | None = None) -> Tensor:
         if output != "logits":
             return logits
         return torch.stack([torch.zeros_like(logits), logits], -1)

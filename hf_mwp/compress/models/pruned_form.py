@@ -11,7 +11,14 @@ from hf_mwp.utils.provenance import inherit_training_texts
 
 from .architecture import CUT_PREFIX, count_units, cut_heads, find_encoder, layer_parts
 from .cut_model import CutConfig, cut_class, slice_position_bias, stock_models
-from .mwp_student import MwpStudentForMaskedLM, MwpStudentForSequenceClassification, MwpStudentModel
+from .mwp_student import (
+    MwpStudentForMaskedLM,
+    MwpStudentForMultipleChoice,
+    MwpStudentForQuestionAnswering,
+    MwpStudentForSequenceClassification,
+    MwpStudentForTokenClassification,
+    MwpStudentModel,
+)
 from .mwp_student.conversion_mwp_student import SOURCES, common_size
 from .mwp_student.layers_mwp_student import MwpStudentBias
 
@@ -21,6 +28,9 @@ STUDENTS = {
     "AutoModel": MwpStudentModel,
     "AutoModelForSequenceClassification": MwpStudentForSequenceClassification,
     "AutoModelForMaskedLM": MwpStudentForMaskedLM,
+    "AutoModelForTokenClassification": MwpStudentForTokenClassification,
+    "AutoModelForQuestionAnswering": MwpStudentForQuestionAnswering,
+    "AutoModelForMultipleChoice": MwpStudentForMultipleChoice,
 }
 PRUNING_FIELDS = {"model_type", "cut_heads", "neurons_per_layer"}
 

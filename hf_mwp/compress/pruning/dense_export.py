@@ -21,8 +21,19 @@ from .cutting import prune
 from .stock_export import stock_model
 
 
-# Target model types, with the prefixes of their head's weights that BERT does not have.
-HEADS = {"bert": (), "roberta": ("lm_head.", "classifier."), "electra": ("generator_", "classifier.")}
+# Prefixes of the weights of heads that BERT does not have, by target model type and Auto class.
+HEADS = {
+    "bert": {},
+    "roberta": {"AutoModelForMaskedLM": ("lm_head.",), "AutoModelForSequenceClassification": ("classifier.",)},
+    "electra": {
+        "AutoModelForMaskedLM": ("generator_",),
+        "AutoModelForSequenceClassification": ("classifier.",),
+        "AutoModelForMultipleChoice": ("sequence_summary.",),
+    },
+}
+# Heads that read the pooled first token.
+POOLED = ("AutoModelForSequenceClassification", "AutoModelForMultipleChoice")
+LABELS = ("id2label", "label2id")
 SAME_NAMES = (
     "vocab_size",
     "hidden_size",
@@ -30,8 +41,6 @@ SAME_NAMES = (
     "max_position_embeddings",
     "type_vocab_size",
     "layer_norm_eps",
-    "id2label",
-    "label2id",
     "problem_type",
 )
 
@@ -52,9 +61,10 @@ def export_dense(model: nn.Module) -> PreTrainedModel:
     ([`~stock_export.stock_model`]).
 
     Args:
-        model (`nn.Module`): An `MwpStudentModel`, `...ForMaskedLM`, `...ForSequenceClassification`, or a solver with a
-            student as encoder, which is replaced. Or a causal language model of a supported type, or a classifier of
-            such a type. The model itself is not changed.
+        model (`nn.Module`): An `MwpStudentModel` or student with a head (`...ForMaskedLM`,
+            `...ForSequenceClassification`, `...ForTokenClassification`, `...ForQuestionAnswering`,
+            `...ForMultipleChoice`), or a solver with a student as encoder, which is replaced. Or a causal language
+            model of a supported type, or a classifier of such a type. The model itself is not changed.
 
     Returns:
         A model with the same outputs, dtype, device and mode. The pooler is left out if the target class has none, or
@@ -96,6 +106,9 @@ def _dense(model: nn.Module) -> PreTrainedModel:
     auto_class = auto_classes.get(class_name)
     _check(class_name, config, family, auto_class, activation)
     names = COPIED + SAME_NAMES
+    if auto_class != "AutoModelForQuestionAnswering":
+        # Transformers counts first and last token of an answer as two labels, the default.
+        names += LABELS
     fields = {name: getattr(config, name) for name in names}
     if family == "electra":
         fields["embedding_size"] = config.embedding_size
@@ -110,7 +123,8 @@ def _dense(model: nn.Module) -> PreTrainedModel:
         options["add_pooling_layer"] = encoder.pooler is not None and config.classifier_activation == activation
     dense = stock_models(type(dense_config))[auto_class](dense_config, **options).to(model.device, model.dtype)
     # Rename the student's weights.
-    prefixes = {new: old for old, new in RENAMED.items() if old.startswith(HEADS[family])}
+    head_prefixes = HEADS[family].get(auto_class, ())
+    prefixes = {new: old for old, new in RENAMED.items() if old.startswith(head_prefixes)}
     states = {}
     for name, value in model.state_dict().items():
         name = replace_prefix(name, prefixes)
@@ -143,7 +157,7 @@ def _check(class_name: str, config: Any, family: str, auto_class: str | None, ac
         fault = f"embedding_size={embedding_size} equals the width of the encoder, but is projected"
     elif offset != family_offset:
         fault = f"position_offset={offset}, but for pad_token_id={config.pad_token_id} {family} has {family_offset}"
-    elif auto_class == "AutoModelForSequenceClassification" and config.classifier_activation != activation:
+    elif auto_class in POOLED and config.classifier_activation != activation:
         fault = f"its classifier uses {config.classifier_activation}, but {family} uses {activation}"
     elif auto_class == "AutoModelForMaskedLM" and family == "electra" and config.hidden_act != "gelu":
         fault = f"its language modelling head has hidden_act={config.hidden_act!r}, but {family} uses gelu"

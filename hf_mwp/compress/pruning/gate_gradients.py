@@ -163,9 +163,10 @@ def batch_losses(teacher: nn.Module, student: nn.Module | None, batch: Mapping, 
     """Compute the teacher's own loss and, with a student, the distillation loss, as means over rows."""
     teacher_output = named_outputs(teacher, batch)
     labels = batch.get("labels")
-    if teacher_output.get("loss") is None:
-        raise UsageError("Expressiveness needs the teacher's loss. Add `labels` to the batches.")
     model_kind = kind_of(teacher, teacher_output.get("logits"))
+    if teacher_output.get("loss") is None:
+        names = " and ".join(f"`{name}`" for name in model_kind.labels)
+        raise UsageError(f"Expressiveness needs the teacher's loss. Add {names} to the batches.")
     prediction = model_kind.prediction
     loss = teacher_output["loss"].mean()
     valid = model_kind.positions(batch)
@@ -176,7 +177,7 @@ def batch_losses(teacher: nn.Module, student: nn.Module | None, batch: Mapping, 
         return [loss]
     with torch.no_grad():
         student_output = named_outputs(student, batch)
-    # A solver may have several outputs to compare; the loss of a row is the sum over them.
+    # A model may have several outputs to compare; the loss of a row is the weighted sum over them.
     losses = 0.0
     for name in prediction.outputs:
         student_logits = student_output.get(name)
@@ -189,8 +190,9 @@ def batch_losses(teacher: nn.Module, student: nn.Module | None, batch: Mapping, 
                 "models of the same kind with logits of equal shapes."
             )
         mask = prediction.mask(name, teacher_logits, valid)
-        student_logits = prediction.class_scores(name, student_logits)
-        teacher_logits = prediction.class_scores(name, teacher_logits)
+        student_logits = prediction.class_scores(name, student_logits, batch)
+        teacher_logits = prediction.class_scores(name, teacher_logits, batch)
         exclusive = has_exclusive_classes(teacher)
-        losses = losses + distillation_losses(student_logits, teacher_logits, mask, temperature, exclusive)
+        losses_of_output = distillation_losses(student_logits, teacher_logits, mask, temperature, exclusive)
+        losses = losses + prediction.part_weight * losses_of_output
     return [loss, losses.mean()]

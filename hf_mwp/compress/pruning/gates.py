@@ -133,7 +133,10 @@ class HeadGates(Gates):
         gate = module.head_gate.to(context.dtype)
         heads = context.unflatten(-1, (gate.shape[-1], -1))
         # Factors are shared by all examples, or differ for each.
-        gate = gate[..., None] if gate.dim() == 1 else gate[:, None, :, None]
+        if gate.dim() == 1:
+            gate = gate[..., None]
+        else:
+            gate = _of_texts(gate, len(heads))[:, None, :, None]
         return (heads * gate).flatten(-2), *rest
 
 
@@ -150,8 +153,14 @@ class NeuronGates(Gates):
         activations, *rest = args
         gate = module.neuron_gate.to(activations.dtype)
         if gate.dim() > 1:
-            gate = gate[:, None]
+            gate = _of_texts(gate, len(activations))[:, None]
         return activations * gate, *rest
+
+
+def _of_texts(factors: Tensor, num_texts: int) -> Tensor:
+    """Return the factors of each text. An example of multiple choice has several texts."""
+    num_examples = len(factors)
+    return factors if num_examples == num_texts else factors.repeat_interleave(num_texts // num_examples, 0)
 
 
 def check_indices(chosen: Mapping[int, Iterable[int]], counts: list[int]) -> dict[int, list[int]]:

@@ -11,6 +11,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from hf_mwp.compress.losses.precision import at_least_fp32
 from hf_mwp.compress.models.architecture import find_architecture, find_encoder, layer_order, layer_parts
+from hf_mwp.compress.models.batch_inputs import find_token_mask
 from hf_mwp.compress.models.layer_linears import output_dim
 from hf_mwp.utils.checked_types import checked
 
@@ -230,7 +231,7 @@ def _attentions(model: nn.Module, batch: Mapping[str, Any]) -> list[tuple[Tensor
     outputs = model(**batch, output_attentions=True)
     architecture = find_architecture(find_encoder(model).config)
     labels = batch.get("labels")
-    mask = batch.get("attention_mask")
+    mask = find_token_mask(batch)
     maps_and_masks = []
     for stack in (architecture, *architecture.others):
         attentions = outputs.get(stack.attentions)

@@ -141,7 +141,8 @@ class KnowledgeableScores:
                 tensors[f"{name}.heads"] = scores.heads.contiguous()
                 tensors[f"{name}.neurons"] = scores.neurons.contiguous()
                 if scores.groups is not None:
-                    tensors[f"{name}.groups"] = scores.groups.contiguous()
+                    # Both scores may have the same tensor, which a file cannot contain twice.
+                    tensors[f"{name}.groups"] = scores.groups.clone()
         with writing_weights(folder):
             save_file(tensors, Path(folder) / FILE_NAME, {"about": json.dumps(dict(self.about))})
 

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
 from torch.utils.data import RandomSampler
 from transformers.trainer_utils import has_length
 
@@ -95,4 +94,4 @@ class DataLoading:
         """Return the length of an example, or `None` if it is no sequence (such as an image)."""
         name = getattr(self.processing_class, "model_input_names", ["input_ids"])[0]
         values = row.get(name) if isinstance(row, Mapping) else None
-        return len(values) if hasattr(values, "__len__") and np.ndim(values[:1]) < 2 else None
+        return self.rules.row_length(values) if hasattr(values, "__len__") else None

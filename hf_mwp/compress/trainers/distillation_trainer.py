@@ -30,11 +30,12 @@ class DistillationTrainer(BaseTrainer):
     Trainer that teaches a student the predictions, hidden states and embeddings of a frozen teacher.
 
     Teacher and student may be any models with the same inputs whose outputs have `logits` and `hidden_states`:
-    solvers, classifiers, masked and causal language models and encoder-decoder models. For encoder-decoder models,
-    decoder states are compared only if `decoder_layer_mapping` is set; [`Seq2SeqDistillationTrainer`] compares both
-    stacks and generates texts in evaluations. For solvers, data and evaluation are as in [`SolverTrainer`]. Rows of
-    causal language models may be texts, prompts with completions, or messages ([`tokenize_causal_rows`]); evaluations
-    report the perplexity.
+    solvers, classifiers of texts or tokens, masked and causal language models and encoder-decoder models, and those of
+    Transformers for question answering, multiple choice and pretraining. For encoder-decoder models, decoder states
+    are compared only if `decoder_layer_mapping` is set; [`Seq2SeqDistillationTrainer`] compares both stacks and
+    generates texts in evaluations. For solvers, data and evaluation are as in [`SolverTrainer`]. Rows of causal
+    language models may be texts, prompts with completions, or messages ([`tokenize_causal_rows`]); evaluations report
+    the perplexity.
 
     The loss is the weighted sum of the parts of the objectives. The unweighted parts are logged: with the objectives
     of [`DistillationConfig`], `loss_soft`, `loss_hard`, `loss_hidden_{student layer}` and `loss_embedding`. The

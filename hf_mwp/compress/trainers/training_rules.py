@@ -1,8 +1,9 @@
 """Base class of the rules by which trainers train and evaluate a kind of model."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from torch import Tensor, nn
 from transformers import Trainer
 from transformers.trainer_utils import EvalLoopOutput
@@ -55,6 +56,10 @@ class TrainingRules:
     def evaluation_collator(self, data_collator: Any) -> Any:
         """Return the collator of evaluation batches."""
         return data_collator
+
+    def row_length(self, values: Sequence) -> int | None:
+        """Return the length of the main input of a row, or `None` if it is no sequence (such as an image)."""
+        return len(values) if np.ndim(values[:1]) < 2 else None
 
     def own_rates(self) -> list[tuple[nn.Module, float, float]]:
         """Return (module, learning rate, weight decay) for modules whose rates differ from the arguments."""

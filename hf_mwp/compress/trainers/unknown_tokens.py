@@ -70,7 +70,7 @@ def warn_of_unknown_tokens(
     all_ids: list[int] = []
     highest_share = 0.0
     for input_ids, text in sample:
-        ids = np.asarray(input_ids).ravel().tolist()
+        ids = _flat(input_ids)
         all_ids += ids
         share = share_of_unknown(ids, unknown, special)
         if share > highest_share:
@@ -90,6 +90,13 @@ def warn_of_unknown_tokens(
     )
     if message is not None:
         logger.warning(show_controls(message))
+
+
+def _flat(input_ids: Sequence) -> list[int]:
+    """Return token ids in one list. Rows of multiple choice have a list for each choice."""
+    if len(input_ids) and np.ndim(input_ids[0]):
+        return np.concatenate([np.asarray(choice) for choice in input_ids]).tolist()
+    return np.asarray(input_ids).ravel().tolist()
 
 
 def _example(ids: Sequence[int], text: str | None, processing: Any, unknown: int) -> tuple[str, str | None]:

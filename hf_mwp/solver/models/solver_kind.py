@@ -6,12 +6,12 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from hf_mwp.compress.models.batch_inputs import num_rows
 from hf_mwp.compress.models.model_kind import (
     ModelKind,
     check_embeddings,
     check_equal,
     kind_of,
-    num_rows,
     unwrapped,
 )
 from hf_mwp.compress.models.prediction_kind import EXPRESSION_POSITIONS, PredictionKind

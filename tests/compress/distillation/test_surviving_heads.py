@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from hf_mwp.compress.distillation.features import Features
+from hf_mwp.compress.distillation.features import Features, read_features
 from hf_mwp.compress.distillation.objectives import AttentionMaps, AttentionRelations
 from hf_mwp.compress.distillation.objectives.head_objective import surviving_heads
 from hf_mwp.compress.losses import AttentionMSELoss, RelationLoss
@@ -11,6 +11,7 @@ from hf_mwp.compress.pruning import HeadGates, prune_heads
 from tests.compress.pruning.encoders import tiny_batch, tiny_encoder
 from tests.compress.trainers.distilling import set_up
 from tests.tiny import tiny_classifier
+from tests.tiny_causal import tiny_causal, tiny_causal_batch
 
 
 def eager_encoder(**fields):
@@ -108,3 +109,26 @@ def test_relations_leave_pruned_heads_out():
     objective = AttentionRelations()
     set_up(objective, tiny_classifier(), tiny_classifier(1), tiny_batch(tiny_classifier()))
     assert objective.loss.heads == 4
+
+
+def relations_loss(student, teacher):
+    """The loss on the queries, keys and values of the first layer of causal models."""
+    batch = tiny_causal_batch()
+    objective = AttentionRelations(layer_mapping=[(1, 1)])
+    set_up(objective, student, teacher, batch)
+    options = {"output_hidden_states": True}
+    student_features = read_features(student, batch, options, objective.student_reads)
+    teacher_features = read_features(teacher, batch, options, objective.teacher_reads)
+    (loss,) = objective.losses(student_features, teacher_features, batch).values()
+    return loss.item()
+
+
+@pytest.mark.parametrize("heads", [[0, 1], [0, 2]])
+def test_relations_of_shared_keys_follow_the_groups_of_surviving_heads(heads):
+    teacher = tiny_causal(seed=1)
+    student = tiny_causal()
+    with HeadGates(student) as gates:
+        gates.close({0: heads})
+        gated = relations_loss(student, teacher)
+    assert relations_loss(prune_heads(student, {0: heads}), teacher) == pytest.approx(gated, rel=1e-5)
+    assert relations_loss(student, teacher) != pytest.approx(gated, rel=1e-2)

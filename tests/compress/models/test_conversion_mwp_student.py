@@ -7,18 +7,24 @@ from transformers import BertModel, GPT2Config, GPT2Model
 
 from hf_mwp.compress.models.mwp_student import (
     MwpStudentForMaskedLM,
+    MwpStudentForMultipleChoice,
     MwpStudentForPreTraining,
+    MwpStudentForQuestionAnswering,
     MwpStudentForSequenceClassification,
+    MwpStudentForTokenClassification,
     MwpStudentModel,
 )
 from tests.compress.models.tiny_student import VOCAB, assert_same_states, pruned_config, tiny_config
-from tests.compress.pruning.encoders import CLASSES, first_output, tiny_batch, tiny_encoder
+from tests.compress.pruning.encoders import CLASSES, first_output, head_batch, tiny_batch, tiny_encoder
 
 
 STUDENTS = {
     "Model": MwpStudentModel,
     "ForMaskedLM": MwpStudentForMaskedLM,
     "ForSequenceClassification": MwpStudentForSequenceClassification,
+    "ForTokenClassification": MwpStudentForTokenClassification,
+    "ForQuestionAnswering": MwpStudentForQuestionAnswering,
+    "ForMultipleChoice": MwpStudentForMultipleChoice,
 }
 
 
@@ -170,14 +176,26 @@ def test_student_of_a_bert_that_was_cut_in_place():
         ("ForMaskedLM", MwpStudentForMaskedLM),
         ("ForMaskedLM", MwpStudentForPreTraining),
         ("ForSequenceClassification", MwpStudentForSequenceClassification),
+        ("ForTokenClassification", MwpStudentForTokenClassification),
+        ("ForQuestionAnswering", MwpStudentForQuestionAnswering),
+        ("ForMultipleChoice", MwpStudentForMultipleChoice),
     ],
 )
 def test_heads_are_copied(name, head, student_class):
     source = tiny_encoder(name, head)
     student = student_class.from_encoder(source, num_pos_tags=5)
-    assert student.config.num_labels == 3
-    inputs = tiny_batch(source)
-    assert torch.equal(student(**inputs).logits, source(**inputs).logits)
+    assert student.config.num_labels == source.config.num_labels
+    inputs = head_batch(source, head)
+    outputs = student(**inputs)
+    for output, values in source(**inputs).items():
+        assert torch.equal(outputs[output], values)
+
+
+def test_head_of_another_task_is_not_copied():
+    source = tiny_encoder("bert", "ForTokenClassification")
+    student = MwpStudentForSequenceClassification.from_encoder(source)
+    assert student.classifier.weight.shape == source.classifier.weight.shape
+    assert not torch.equal(student.classifier.weight, source.classifier.weight)
 
 
 def test_heads_of_another_shape_are_new():
@@ -193,12 +211,12 @@ def test_projection_of_narrow_embeddings_is_copied_and_saved(head, tmp_path):
     source = tiny_encoder("narrow electra", head)
     student = student_class.from_encoder(source)
     assert student.config.embedding_size == 8 and student.config.hidden_size == 24
-    inputs = tiny_batch(source)
+    inputs = head_batch(source, head)
     expected = source(**inputs, output_hidden_states=True)
     student.save_pretrained(tmp_path)
     for model in (student, student_class.from_pretrained(tmp_path), student_class.from_encoder(student)):
         outputs = model(**inputs, output_hidden_states=True)
-        assert torch.equal(outputs[0], expected[0])
+        torch.testing.assert_close(outputs[0], expected[0], rtol=0, atol=1e-6)
         assert torch.equal(outputs.hidden_states[0], expected.hidden_states[0])
     one_layer = student_class.from_encoder(student, layers=[1])
     assert one_layer.config.embedding_size == 8 and one_layer.config.num_hidden_layers == 1

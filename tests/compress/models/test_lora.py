@@ -10,6 +10,7 @@ from hf_mwp.compress.models.lora import load_adapters, merged_weights, save_adap
 from hf_mwp.utils.usage_error import UsageError
 from tests.compress.pruning.encoders import tiny_batch, tiny_encoder
 from tests.tiny import tiny_classifier, tiny_processor, tiny_solver
+from tests.tiny_causal import tiny_causal
 
 
 def outputs(model):
@@ -129,6 +130,19 @@ def test_unknown_encoder_needs_targets():
         add_lora(model, rank=2)
     add_lora(model, rank=2, targets=["query"])
     assert sum(".lora_A." in name for name, _ in model.named_parameters()) == 2
+
+
+@pytest.mark.parametrize(
+    ("targets", "adapted"),
+    [(None, {"q_proj", "v_proj"}), (["key"], {"k_proj"}), (["k_proj", "gate_proj"], {"k_proj", "gate_proj"})],
+)
+def test_causal_model_gets_adapters_by_field_or_module_name(targets, adapted):
+    model = add_lora(tiny_causal("qwen2"), rank=2, targets=targets)
+    names = set()
+    for name, _ in model.named_parameters():
+        if ".lora_A." in name:
+            names.add(name.split(".")[-4])
+    assert names == adapted
 
 
 def test_wrong_options_raise():

@@ -1,11 +1,22 @@
 import pytest
 import torch
+import transformers
 from torch import nn
 
+from hf_mwp.compress import models
+from hf_mwp.compress.models.batch_inputs import find_token_mask
 from hf_mwp.compress.models.model_kind import (
     CAUSAL,
     CLASSIFIER,
+    CTC,
+    DETECTOR,
     IMAGE_SEGMENTER,
+    INSTANCE_SEGMENTER,
+    MULTIPLE_CHOICE,
+    ORDER_PRETRAINING,
+    PRETRAINING,
+    QUESTION,
+    REPLACED_TOKEN,
     SEQ2SEQ,
     TOKEN_MODEL,
     ModelKind,
@@ -13,7 +24,9 @@ from hf_mwp.compress.models.model_kind import (
     unwrapped,
 )
 from hf_mwp.compress.models.model_outputs import named_outputs
+from hf_mwp.compress.pruning import prune_heads
 from hf_mwp.solver.models.solver_kind import SOLVER
+from tests.compress.pruning.encoders import tiny_encoder
 from tests.compress.trainers.distilling import gpt2
 from tests.tiny import tiny_classifier, tiny_masked_lm, tiny_processor, tiny_solver
 from tests.tiny_seq2seq import tiny_seq2seq
@@ -104,6 +117,53 @@ def test_wrapped_model_has_the_kind_of_the_model(make, kind, logits_shape, wrapp
         assert kind_of(wrapped, logits) is kind
         assert kind.encoder(wrapped) is kind.encoder(model)
         assert kind.num_symbols(wrapped) == kind.num_symbols(model)
+
+
+class Chooser(transformers.BertForMultipleChoice):
+    """A user's class."""
+
+
+HEADS = [
+    (transformers.BertForQuestionAnswering, QUESTION),
+    (models.MwpStudentForQuestionAnswering, QUESTION),
+    (transformers.BartForQuestionAnswering, QUESTION),
+    (transformers.BertForMultipleChoice, MULTIPLE_CHOICE),
+    (Chooser, MULTIPLE_CHOICE),
+    (models.MwpStudentForMultipleChoice, MULTIPLE_CHOICE),
+    (transformers.BertForPreTraining, PRETRAINING),
+    (transformers.AlbertForPreTraining, ORDER_PRETRAINING),
+    (transformers.BertForNextSentencePrediction, CLASSIFIER),
+    (transformers.ElectraForPreTraining, REPLACED_TOKEN),
+    (transformers.Wav2Vec2ForCTC, CTC),
+    (transformers.YolosForObjectDetection, DETECTOR),
+    (transformers.Mask2FormerForUniversalSegmentation, INSTANCE_SEGMENTER),
+]
+
+
+@pytest.mark.parametrize(("model_class", "kind"), HEADS)
+def test_head_decides_the_kind(model_class, kind):
+    config_class = model_class.config_class
+    fields = {"vocab_size": 40} if "Wav2Vec2" in model_class.__name__ else {}
+    with torch.device("meta"):
+        model = model_class(config_class(**fields))
+    logits = torch.zeros(4, 9)
+    assert kind_of(model, logits) is kind
+    assert kind_of(Wrapper(model), logits) is kind
+
+
+def test_pruned_models_have_the_kind_of_their_head():
+    for head, kind in (("ForQuestionAnswering", QUESTION), ("ForMultipleChoice", MULTIPLE_CHOICE)):
+        for name in ("bert", "modernbert"):
+            pruned = prune_heads(tiny_encoder(name, head), {0: [1]})
+            assert kind_of(pruned) is kind
+
+
+def test_masks_of_choices_are_those_of_texts():
+    mask = torch.tensor([[[1, 1, 0], [1, 0, 0]]])
+    assert find_token_mask({"input_ids": mask, "attention_mask": mask}).tolist() == [[1, 1, 0], [1, 0, 0]]
+    # A mask of pairs of tokens says nothing about padding.
+    assert find_token_mask({"input_ids": mask[0], "attention_mask": mask}) is None
+    assert find_token_mask({"input_ids": mask[0]}) is None
 
 
 def test_prompts_of_peft_keep_the_kind():

@@ -8,6 +8,7 @@ from transformers import (
     AutoModelForMaskedLM,
     AutoModelForPreTraining,
     AutoModelForSequenceClassification,
+    AutoModelForTokenClassification,
     Trainer,
     TrainingArguments,
 )
@@ -17,6 +18,7 @@ from hf_mwp.compress.models.mwp_student import (
     MwpStudentForMaskedLM,
     MwpStudentForPreTraining,
     MwpStudentForSequenceClassification,
+    MwpStudentForTokenClassification,
     MwpStudentModel,
 )
 from tests.compress.models.tiny_student import (
@@ -35,6 +37,7 @@ TASK_CLASSES = {
     MwpStudentForMaskedLM: AutoModelForMaskedLM,
     MwpStudentForPreTraining: AutoModelForPreTraining,
     MwpStudentForSequenceClassification: AutoModelForSequenceClassification,
+    MwpStudentForTokenClassification: AutoModelForTokenClassification,
 }
 
 

@@ -10,8 +10,11 @@ from transformers.dynamic_module_utils import get_relative_import_files
 from hf_mwp import DistillationConfig, DistillationTrainer
 from hf_mwp.compress.models.mwp_student import (
     MwpStudentConfig,
+    MwpStudentForMultipleChoice,
     MwpStudentForPreTraining,
+    MwpStudentForQuestionAnswering,
     MwpStudentForSequenceClassification,
+    MwpStudentForTokenClassification,
     MwpStudentModel,
     remote_code,
     save_student_code,
@@ -173,6 +176,42 @@ def test_distilled_student_loads_without_hf_mwp(tmp_path):
     [(lines, _)] = run_fresh(tmp_path, (WITHOUT_HF_MWP + LOAD_TRAINED, *folders))
     expected = student.eval()(INPUT_IDS).logits.sum().item()
     assert [float(line) for line in lines] == pytest.approx([expected] * 2, abs=1e-4)
+
+
+LOAD_HEADS = """
+import sys
+import torch
+import transformers
+
+target, *folders = sys.argv[1:]
+outputs = []
+for folder in folders:
+    auto_class = getattr(transformers, "AutoModel" + folder.rpartition("/")[2])
+    model = auto_class.from_pretrained(folder, trust_remote_code=True).eval()
+    shape = (1, 2, 4) if folder.endswith("Choice") else (1, 8)
+    outputs.append(model(torch.arange(3, 11).view(shape))[0].detach())
+    print(type(model).__name__)
+assert "hf_mwp" not in sys.modules
+torch.save(outputs, target)
+"""
+
+
+def test_students_with_heads_load_without_hf_mwp(tmp_path):
+    classes = (MwpStudentForTokenClassification, MwpStudentForQuestionAnswering, MwpStudentForMultipleChoice)
+    folders = []
+    expected = []
+    for model_class in classes:
+        # Heads and neurons are counted in each layer.
+        model = model_class(tiny_config(num_labels=3)).eval()
+        folders.append(tmp_path / model_class.__name__.removeprefix("MwpStudent"))
+        model.save_pretrained(folders[-1])
+        inputs = INPUT_IDS.view(1, 2, 4) if model_class is MwpStudentForMultipleChoice else INPUT_IDS
+        expected.append(model(inputs)[0].detach())
+    target = tmp_path / "outputs.pt"
+    [(lines, _)] = run_fresh(tmp_path, (WITHOUT_HF_MWP + LOAD_HEADS, target, *folders))
+    assert lines == [model_class.__name__ for model_class in classes]
+    for output, values in zip(torch.load(target, weights_only=True), expected, strict=True):
+        torch.testing.assert_close(output, values)
 
 
 @pytest.mark.parametrize("heads", [{0: [0]}, {0: [0], 1: [0]}])

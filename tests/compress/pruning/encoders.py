@@ -43,10 +43,14 @@ FIELDS = {
 SIZES = {"vocab_size": 40, "hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 4, "num_labels": 3}
 SIZES |= {"max_position_embeddings": 32, "intermediate_size": 20}
 HEADS = ["Model", "ForSequenceClassification", "ForMaskedLM"]
+TASK_HEADS = ["ForTokenClassification", "ForQuestionAnswering", "ForMultipleChoice"]
 
 
 def tiny_encoder(name, head="Model", **fields):
     """Three layers of four heads and twenty neurons."""
+    if head == "ForQuestionAnswering":
+        # First and last token of an answer.
+        fields = {"num_labels": 2} | fields
     prefix = (CLASSES | FOREIGN)[name]
     module = models if name == "mwp_student" else transformers
     config = getattr(module, f"{prefix}Config")(**SIZES | FIELDS.get(name, {}) | fields)
@@ -67,6 +71,14 @@ def tiny_batch(model, rows=3, length=9):
         mask[row, length - 2 * row :] = 0
     ids = torch.randint(5, 40, (rows, length), generator=generator).masked_fill(mask == 0, pad)
     return {"input_ids": ids, "attention_mask": mask}
+
+
+def head_batch(model, head):
+    """Texts of different length, as a model with a head reads them: for multiple choice, three choices of a row."""
+    batch = tiny_batch(model)
+    if head != "ForMultipleChoice":
+        return batch
+    return {name: values.unsqueeze(0) for name, values in batch.items()}
 
 
 def labelled_batches(model):

@@ -3,8 +3,11 @@ import torch
 from transformers import (
     AutoModel,
     AutoModelForMaskedLM,
+    AutoModelForMultipleChoice,
+    AutoModelForQuestionAnswering,
     AutoModelForSequenceClassification,
-    BertForQuestionAnswering,
+    AutoModelForTokenClassification,
+    BertForNextSentencePrediction,
     BertForSequenceClassification,
     GPTJConfig,
     GPTJModel,
@@ -18,7 +21,15 @@ from hf_mwp.compress.models.pruned_form import pruned_class
 from hf_mwp.compress.pruning import HeadGates, NeuronGates, export_dense, prune, prune_heads, prune_neurons
 from hf_mwp.solver.data import TrainingTexts
 from hf_mwp.utils.provenance import ancestry_of
-from tests.compress.pruning.encoders import CLASSES, FOREIGN, first_output, tiny_batch, tiny_encoder
+from tests.compress.pruning.encoders import (
+    CLASSES,
+    FOREIGN,
+    TASK_HEADS,
+    first_output,
+    head_batch,
+    tiny_batch,
+    tiny_encoder,
+)
 from tests.tiny import tiny_processor, tiny_rows, tiny_solver
 
 
@@ -26,6 +37,9 @@ AUTO = {
     "Model": AutoModel,
     "ForSequenceClassification": AutoModelForSequenceClassification,
     "ForMaskedLM": AutoModelForMaskedLM,
+    "ForTokenClassification": AutoModelForTokenClassification,
+    "ForQuestionAnswering": AutoModelForQuestionAnswering,
+    "ForMultipleChoice": AutoModelForMultipleChoice,
 }
 # One layer without heads, one without neurons, one of each as it was.
 CUT_HEADS = {0: [1, 3], 1: [0, 1, 2, 3]}
@@ -38,11 +52,13 @@ CUT_NEURONS = {0: range(20), 2: [0, 5, 19]}
         *[(name, "ForSequenceClassification") for name in [*CLASSES, *FOREIGN]],
         *[(name, "ForMaskedLM") for name in ["bert", *FOREIGN]],
         *[(name, "Model") for name in ("bert", "albert", "mpnet")],
+        *[(name, head) for name in ("bert", "roberta", "distilbert", "electra", "mwp_student") for head in TASK_HEADS],
+        *[("deberta-v2", head) for head in TASK_HEADS],
     ],
 )
 def test_gated_equals_cut_equals_reloaded(name, head, tmp_path):
     model = tiny_encoder(name, head)
-    batch = tiny_batch(model)
+    batch = head_batch(model, head)
     before = first_output(model, batch)
     with HeadGates(model) as head_gates, NeuronGates(model) as neuron_gates:
         head_gates.close(CUT_HEADS)
@@ -165,7 +181,7 @@ def bert():
 @pytest.mark.parametrize(
     ("make", "heads", "neurons", "message"),
     [
-        (lambda: BertForQuestionAnswering(bert().config), {}, {}, r"BertForQuestionAnswering.*\(BertModel\)"),
+        (lambda: BertForNextSentencePrediction(bert().config), {}, {}, r"BertForNextSentence.*\(BertModel\)"),
         (lambda: WithScorer(bert().config), {}, {}, r"WithScorer.*\(BertModel\)"),
         (lambda: torch.nn.Sequential(bert()), {}, {}, "Sequential"),
         (bert, {3: [0]}, {}, r"layer 3\b.* 0 to 2"),

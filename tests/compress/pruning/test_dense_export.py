@@ -5,7 +5,7 @@ from transformers import BertModel, ElectraModel, RobertaForMaskedLM
 from hf_mwp import MwpSolver
 from hf_mwp.compress.models import MwpStudentForPreTraining
 from hf_mwp.compress.pruning import HeadGates, NeuronGates, export_dense, prune, prune_heads
-from tests.compress.pruning.encoders import HEADS, first_output, tiny_batch, tiny_encoder
+from tests.compress.pruning.encoders import HEADS, TASK_HEADS, first_output, head_batch, tiny_encoder
 from tests.tiny import tiny_processor, tiny_rows, tiny_solver
 
 
@@ -13,12 +13,12 @@ CUT_HEADS = {0: [1, 3], 1: [0, 1, 2, 3]}
 CUT_NEURONS = {0: range(20), 2: [0, 5, 19]}
 
 
-def assert_same_outputs(model, other_model):
-    batch = tiny_batch(other_model)
+def assert_same_outputs(model, other_model, head="Model"):
+    batch = head_batch(other_model, head)
     torch.testing.assert_close(first_output(model, batch), first_output(other_model, batch), rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize("head", HEADS)
+@pytest.mark.parametrize("head", HEADS + TASK_HEADS)
 @pytest.mark.parametrize("name", ["bert", "roberta", "narrow electra", "mwp_student"])
 def test_stock_model_has_equal_outputs(name, head, tmp_path):
     pruned = prune(tiny_encoder(name, head), CUT_HEADS, CUT_NEURONS)
@@ -26,9 +26,14 @@ def test_stock_model_has_equal_outputs(name, head, tmp_path):
     assert type(dense).__module__.startswith("transformers.")
     assert dense.config.num_attention_heads == 4
     assert dense.config.intermediate_size == 20
-    assert_same_outputs(dense, pruned)
+    assert_same_outputs(dense, pruned, head)
     dense.save_pretrained(tmp_path)
-    assert_same_outputs(type(dense).from_pretrained(tmp_path), pruned)
+    assert_same_outputs(type(dense).from_pretrained(tmp_path), pruned, head)
+
+
+def test_question_answering_has_two_scores_whatever_the_labels():
+    student = tiny_encoder("mwp_student", "ForQuestionAnswering", num_labels=3)
+    assert_same_outputs(export_dense(student), student, "ForQuestionAnswering")
 
 
 def test_first_position_decides_the_class():
@@ -73,6 +78,7 @@ def test_closed_gates_stay_closed():
         ("Model", {"embedding_size": 24}, "embedding_size=24"),
         ("Model", {"embedding_size": 8, "position_offset": 2, "pad_token_id": 1}, "position_offset=2"),
         ("ForSequenceClassification", {"embedding_size": 8}, "tanh"),
+        ("ForMultipleChoice", {"embedding_size": 8}, "tanh"),
         ("ForMaskedLM", {"embedding_size": 8, "hidden_act": "relu"}, "hidden_act='relu'"),
     ],
 )

@@ -47,6 +47,25 @@ def token_batches(model):
     return batches
 
 
+def answer_batches(model):
+    """First and last tokens of answers in texts of different length."""
+    batches = [tiny_batch(model, rows=3), tiny_batch(model, rows=2, length=6)]
+    for batch in batches:
+        starts = torch.arange(len(batch["input_ids"]))
+        batch |= {"start_positions": starts, "end_positions": starts + 1}
+    return batches
+
+
+def choice_batches(model):
+    """Three rows of two choices, and two of three."""
+    batches = []
+    for num_rows, num_choices in ((3, 2), (2, 3)):
+        texts = tiny_batch(model, rows=6, length=12)
+        batch = {name: values.view(num_rows, num_choices, -1) for name, values in texts.items()}
+        batches.append(batch | {"labels": torch.arange(num_rows) % num_choices})
+    return batches
+
+
 def classification_losses(teacher, student, batch):
     outputs = teacher(**batch)
     teacher_probabilities = (outputs.logits / 2).softmax(-1)
@@ -68,6 +87,18 @@ def token_losses(teacher, student, batch):
     return torch.stack([loss, distillation_loss]) / len(has_label)
 
 
+def answer_losses(teacher, student, batch):
+    """Means over both outputs; padding is no class."""
+    outputs = teacher(**batch)
+    student_outputs = student(**batch)
+    distillation_losses = []
+    for name in ("start_logits", "end_logits"):
+        for row, mask in enumerate(batch["attention_mask"].bool()):
+            probabilities = (outputs[name][row][mask] / 2).softmax(-1)
+            distillation_losses.append(2 * cross_entropy(student_outputs[name][row][mask] / 2, probabilities))
+    return torch.stack([outputs.loss, torch.stack(distillation_losses).mean()])
+
+
 def slopes(teacher, gate_class, layer, index, losses):
     """Absolute slopes of `losses()` by one gate, from central differences."""
     with gate_class(teacher) as gates, torch.no_grad():
@@ -83,6 +114,8 @@ TASKS = [
     pytest.param({}, labelled_batches, classification_losses, id="classification"),
     pytest.param({"num_labels": 1}, regression_batches, regression_losses, id="regression"),
     pytest.param({"head": "ForTokenClassification"}, token_batches, token_losses, id="tokens"),
+    pytest.param({"head": "ForQuestionAnswering"}, answer_batches, answer_losses, id="answers"),
+    pytest.param({"head": "ForMultipleChoice"}, choice_batches, classification_losses, id="choices"),
 ]
 
 

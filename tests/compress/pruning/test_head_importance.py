@@ -20,6 +20,7 @@ from hf_mwp.compress.pruning.head_importance import min_max
 from tests.compress.pruning.encoders import (
     CLASSES,
     FOREIGN,
+    head_batch,
     labelled_batches,
     rows_of,
     tiny_batch,
@@ -119,6 +120,14 @@ def test_scores_do_not_depend_on_the_batches_of_texts(importance):
     model = tiny_encoder("roberta")
     batch = tiny_batch(model)
     torch.testing.assert_close(importance.scores(model, [batch]), importance.scores(model, rows_of([batch])))
+
+
+@pytest.mark.parametrize("importance", [AttentionEntropy(), AttentionPeak()], ids=repr)
+def test_scores_of_choices_are_those_of_their_texts(importance):
+    model = tiny_encoder("bert", "ForMultipleChoice")
+    batch = tiny_batch(model)
+    choices = head_batch(model, "ForMultipleChoice")
+    torch.testing.assert_close(importance.scores(model, [choices]), importance.scores(model.bert, [batch]))
 
 
 def test_min_max_by_hand():

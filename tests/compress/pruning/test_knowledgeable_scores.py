@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -78,6 +79,15 @@ def test_scores_are_saved_and_loaded(tmp_path):
     for folder in (tmp_path, tmp_path / "nowhere"):
         with pytest.raises(UsageError, match="scores.safetensors"):
             KnowledgeableScores.load(folder)
+
+
+def test_both_scores_of_shared_heads_are_saved(tmp_path):
+    groups = torch.zeros_like(EXPRESSIVENESS.heads, dtype=torch.long)
+    scores = [replace(table_of_units, groups=groups) for table_of_units in (EXPRESSIVENESS, FRIENDLINESS)]
+    KnowledgeableScores(*scores).save(tmp_path)
+    loaded = KnowledgeableScores.load(tmp_path)
+    assert torch.equal(loaded.expressiveness.groups, groups)
+    assert torch.equal(loaded.friendliness.groups, groups)
 
 
 def test_random_scores_depend_only_on_their_seed():

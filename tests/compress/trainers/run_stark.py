@@ -44,5 +44,9 @@ def classifier_trainer(folder, fields=None, **changes):
 
 
 def train(run):
-    """One run."""
-    classifier_trainer(run["output_dir"], run["args"]).train()
+    """One run, whose best student is evaluated and saved."""
+    trainer = classifier_trainer(run["output_dir"], run["args"])
+    trainer.train()
+    trainer.save_metrics("eval", trainer.evaluate())
+    trainer.save_model()
+    trainer.save_state()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import DataCollatorForSeq2Seq, PreTrainedTokenizerFast
 
-from hf_mwp.compress.models.model_kind import find_token_mask
+from hf_mwp.compress.models.batch_inputs import find_token_mask
 from hf_mwp.compress.trainers.causal_rows import CausalCollator, tokenize_causal_rows
 from hf_mwp.compress.trainers.row_packing import best_fit_decreasing
 from tests.tiny_causal import CAUSAL_TYPES, tiny_causal

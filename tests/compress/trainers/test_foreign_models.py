@@ -9,7 +9,10 @@ from transformers import (
     SegformerConfig,
     SegformerForSemanticSegmentation,
     Wav2Vec2Config,
+    Wav2Vec2ForCTC,
     Wav2Vec2ForSequenceClassification,
+    YolosConfig,
+    YolosForObjectDetection,
 )
 
 from hf_mwp.compress.distillation.objectives import DKD, HardLabels, HiddenStates, SoftLabels, TeacherValues
@@ -163,6 +166,73 @@ def wav2vec2(layers, seed, layerdrop=0.0):
     dropouts = ("hidden_dropout", "attention_dropout", "activation_dropout", "feat_proj_dropout", "final_dropout")
     settings = dict.fromkeys(dropouts, 0.0) | {"apply_spec_augment": False, "num_labels": 3}
     return Wav2Vec2ForSequenceClassification(Wav2Vec2Config(**sizes, **settings, layerdrop=layerdrop))
+
+
+def ctc(layers, seed):
+    config = wav2vec2(layers, seed).config
+    config.vocab_size = 8
+    torch.manual_seed(seed)
+    return Wav2Vec2ForCTC(config)
+
+
+def yolos(layers, seed):
+    torch.manual_seed(seed)
+    sizes = {"hidden_size": 16, "num_hidden_layers": layers, "num_attention_heads": 2, "intermediate_size": 16}
+    sizes |= {"image_size": [32, 32], "patch_size": 16, "num_detection_tokens": 3, "num_labels": 2}
+    return YolosForObjectDetection(YolosConfig(**sizes))
+
+
+def speech(count=4):
+    generator = torch.Generator().manual_seed(0)
+    rows = []
+    for _ in range(count):
+        rows.append({"input_values": torch.randn(400, generator=generator), "labels": torch.tensor([1, 2, 3])})
+    return rows
+
+
+def photos(count=4):
+    generator = torch.Generator().manual_seed(0)
+    return [{"pixel_values": torch.randn(3, 32, 32, generator=generator)} for _ in range(count)]
+
+
+UNMATCHED = {"CTC": (ctc, speech), "detection": (yolos, photos)}
+
+
+@pytest.mark.parametrize("cached", [False, True])
+@pytest.mark.parametrize("name", UNMATCHED)
+def test_models_without_comparable_predictions_learn_hidden_states(name, cached, trainer_of):
+    make, rows = UNMATCHED[name]
+    student = make(2, 0)
+    teacher = make(4, 1).eval()
+    options = {"output_hidden_states": True}
+    with torch.no_grad():
+        inputs = {key: value for key, value in stack_columns(rows()).items() if key != "labels"}
+        student_hidden = copy.deepcopy(student).eval()(**inputs, **options).hidden_states
+        teacher_hidden = teacher(**inputs, **options).hidden_states
+    trainer = trainer_of(student, teacher, [HiddenStates()], rows(), cache_teacher_outputs=cached)
+    losses = first_losses(trainer)
+    for layer in (1, 2):
+        expected = (student_hidden[layer] - teacher_hidden[2 * layer]).square().mean().item()
+        assert losses[f"loss_hidden_{layer}"] == pytest.approx(expected, rel=1e-2 if cached else 1e-4)
+    for objective in (SoftLabels(), TeacherValues()):
+        with pytest.raises(ValueError, match=r"`(Wav2Vec2ForCTC|YolosForObjectDetection)`.*`prediction_weight=0`"):
+            trainer_of(make(2, 0), make(4, 1), [objective], rows())
+
+
+def test_ctc_loss_is_the_models_own(trainer_of):
+    rows = speech()
+    expected = ctc(2, 0).eval()(**stack_columns(rows)).loss.item()
+    trainer = trainer_of(ctc(2, 0), ctc(4, 1), [HardLabels(), HiddenStates()], rows)
+    assert trainer.evaluate(rows)["eval_loss"] == pytest.approx(expected, rel=1e-5)
+    assert first_losses(trainer)["loss_hard"] == pytest.approx(expected, rel=1e-5)
+
+
+def test_masks_of_samples_are_no_masks_of_states(trainer_of):
+    rows = speech()
+    for row in rows:
+        row["attention_mask"] = torch.ones(400, dtype=torch.long)
+    with pytest.raises(ValueError, match="25 hidden states.*400 positions.*`attention_mask`"):
+        trainer_of(ctc(2, 0), ctc(4, 1), [HiddenStates()], rows)
 
 
 def test_layerdrop_in_the_config_has_no_effect(trainer_of):

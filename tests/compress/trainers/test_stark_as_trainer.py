@@ -1,6 +1,7 @@
 """[`StarkTrainer`] in scripts that were written for `Trainer`."""
 
 import inspect
+from functools import partial
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from tests.compress.pruning.encoders import tiny_encoder
 from tests.compress.trainers.distilling import QUIET, copy_of, masked_lm_rows, pad, same_weights, unchanged
 from tests.compress.trainers.run_stark import arguments, classifier_trainer, teacher_and_student
 from tests.tiny import tiny_classifier_rows, tiny_tokenizer
+from tests.tiny_causal import tiny_causal
 
 
 ONE_EPOCH = {"num_train_epochs": 1, "sparsities": [0.5]}
@@ -207,25 +209,32 @@ def masked_rows(count, seed):
     return masked_lm_rows(count)
 
 
+def causal_rows(count, seed):
+    rows = tiny_classifier_rows(count, seed, vocab_size=len(tiny_tokenizer()))
+    return [row | {"labels": row["input_ids"]} for row in rows]
+
+
 @pytest.mark.parametrize(
-    ("architecture", "head", "make_rows", "num_classes"),
+    ("make_model", "make_rows", "num_heads"),
     [
-        ("modernbert", "ForTokenClassification", token_rows, 3),
-        ("bert", "ForMaskedLM", masked_rows, 40),
+        (partial(tiny_encoder, "modernbert", "ForTokenClassification"), token_rows, 6),
+        (partial(tiny_encoder, "bert", "ForMaskedLM"), masked_rows, 6),
+        (partial(tiny_causal, "llama"), causal_rows, 4),
+        (partial(tiny_causal, "gpt2"), causal_rows, 4),
     ],
+    ids=["tags", "masked tokens", "grouped queries", "next tokens"],
 )
-def test_teachers_that_predict_tokens(architecture, head, make_rows, num_classes, tmp_path):
-    teacher = tiny_encoder(architecture, head)
-    student = tiny_encoder(architecture, head, num_hidden_layers=1)
+def test_teachers_that_predict_tokens(make_model, make_rows, num_heads, tmp_path):
+    student = make_model(num_hidden_layers=1)
     args = arguments(tmp_path, **ONE_EPOCH)
     rows = make_rows(6, 1)
-    trainer = StarkTrainer(student, args, pad, make_rows(8, 0), rows, teacher_model=teacher)
+    trainer = StarkTrainer(student, args, pad, make_rows(8, 0), rows, teacher_model=make_model())
     trainer.train()
     assert type(trainer.model) is type(student)
-    assert sum(trainer.chosen.heads) == 6
+    assert sum(trainer.chosen.heads) == num_heads
     assert trainer.evaluate()["eval_loss"] == pytest.approx(trainer.chosen.value)
     longest = max(len(row["input_ids"]) for row in rows)
-    assert trainer.predict(rows).predictions.shape == (6, longest, num_classes)
+    assert trainer.predict(rows).predictions.shape[:2] == (6, longest)
 
 
 class OwnClassifier(BertForSequenceClassification):

@@ -22,6 +22,7 @@ from hf_mwp.compress.pruning import (
 from hf_mwp.compress.pruning.gates import HeadGates
 from hf_mwp.compress.pruning.unstructured import WeightSparsifier
 from hf_mwp.compress.trainers import DistillationTrainer
+from hf_mwp.solver.data import TrainingTexts
 from hf_mwp.solver.models.cut_student import cut_student
 from hf_mwp.utils.usage_error import UsageError
 from tests.compress.pruning.encoders import tiny_encoder
@@ -257,6 +258,10 @@ def test_solvers(make_solver, tmp_path):
     assert sum(student.heads) == 2
     trainer.save_model()
     assert same_weights(MwpSolver.from_pretrained(tmp_path), student.load())
+    # Teacher and student were trained on the same texts.
+    texts = TrainingTexts.load(tmp_path)
+    student_texts = TrainingTexts.load(student.folder)
+    assert texts.includes(student_texts) and student_texts.includes(texts)
 
 
 def test_split_weights_are_not_scored(tmp_path, monkeypatch):
@@ -271,7 +276,12 @@ def test_two_processes_score_as_one(tmp_path):
     assert result.returncode == 0, result.stderr[-3000:]
     (trial,) = tmp_path.glob("stages/trial-*")
     (scores_folder,) = tmp_path.glob("stages/scores-*")
-    assert len(list(tmp_path.glob("stages/sparse-*"))) == 1
+    (sparse,) = tmp_path.glob("stages/sparse-*")
+    metrics = json.loads((sparse / "metrics.json").read_text())
+    evaluated = json.loads((tmp_path / "eval_results.json").read_text())
+    assert evaluated["eval_loss"] == pytest.approx(metrics["eval"]["eval_loss"])
+    best = MwpStudentForSequenceClassification.from_pretrained(tmp_path)
+    assert same_weights(best, MwpStudentForSequenceClassification.from_pretrained(sparse))
     teacher, _ = teacher_and_student()
     scores = KnowledgeableScores.load(scores_folder)
     student = MwpStudentForSequenceClassification.from_pretrained(trial)

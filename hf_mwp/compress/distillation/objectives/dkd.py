@@ -42,6 +42,11 @@ class DKD(SoftLabels):
         self.alpha = alpha
         self.beta = beta
 
+    def setup(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
+        super().setup(student, teacher, inputs)
+        if not self.kind.prediction.has_targets:
+            raise self._no_target()
+
     def _make_loss(self, reduction: str) -> nn.Module:
         return DKDLoss(self.temperature, self.alpha, self.beta, self.scale_by_square, reduction, self.num_classes)
 
@@ -59,13 +64,16 @@ class DKD(SoftLabels):
         """Return the correct class of each prediction, or a mask of the correct classes."""
         labels = self.kind.targets(inputs)
         prediction = self.kind.prediction
-        if labels is None or not prediction.has_targets or labels.dim() != logits.dim() - 1:
-            raise ValueError(
-                f"Decoupled distillation needs one correct class for each prediction ({prediction.name}). Pass "
-                'labels, or use `SoftLabels` (`prediction_loss="kd"`).'
-            )
+        if labels is None or labels.dim() != logits.dim() - 1:
+            raise self._no_target()
         groups = inputs.get("number_groups")
         if groups is None or not prediction.has_numbers:
             return labels
         groups = symbol_groups(groups, logits.shape[-1] - groups.shape[1])
         return groups.unsqueeze(1) == groups.gather(1, labels.clamp(min=0)).unsqueeze(-1)
+
+    def _no_target(self) -> ValueError:
+        return ValueError(
+            f"Decoupled distillation needs one correct class for each prediction ({self.kind.prediction.name}). Pass "
+            'labels, or use `SoftLabels` (`prediction_loss="kd"`).'
+        )

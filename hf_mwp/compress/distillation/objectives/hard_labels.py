@@ -28,9 +28,10 @@ class HardLabels(PredictionObjective):
     def losses(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> dict[str, Tensor]:
         loss = student.get("loss")
         if loss is None:
+            names = " and ".join(f"`{name}`" for name in self.kind.labels)
             raise ValueError(
-                "The student computed no loss, so the batch has no labels. Pass labels, or set `soft_label_weight=1` "
-                "to learn only from the teacher, or `prediction_weight=0` to distil only layers."
+                f"The student computed no loss, so the batch has no labels ({names}). Pass labels, or set "
+                "`soft_label_weight=1` to learn only from the teacher, or `prediction_weight=0` to distil only layers."
             )
         loss = loss.mean()
         positions = self.positions(inputs)
@@ -38,3 +39,9 @@ class HardLabels(PredictionObjective):
             # A mean over no labels is NaN.
             loss = loss.where(positions.any(), 0.0)
         return {self.name: loss}
+
+    def num_items(self, inputs: Mapping[str, Any]) -> dict[str, Tensor | int | None]:
+        if self.kind.prediction.row_outputs:
+            # The sum of a mean over positions and a mean over rows.
+            return dict.fromkeys(self.parts)
+        return super().num_items(inputs)

@@ -24,6 +24,7 @@ class SurvivingHeads:
     """Heads of a layer that are neither pruned nor masked by a pruning gate."""
 
     total: int  # number of heads before pruning
+    num_unpruned: int
     head_dim: int
     places: dict[int, int]  # from a head's number before pruning to its place among the unpruned heads
 
@@ -127,7 +128,7 @@ def surviving_heads(model: nn.Module) -> list[SurvivingHeads] | None:
             total = linears.num_heads + len(pruned)
             unpruned = [head for head in range(total) if head not in pruned]
             positions = {head: position for position, head in enumerate(unpruned) if position not in closed}
-            layers.append(SurvivingHeads(total, linears.head_dim, positions))
+            layers.append(SurvivingHeads(total, linears.num_heads, linears.head_dim, positions))
         # Layers that share their weights have the same heads.
         return [layers[index] for index in layer_order(model)]
 
@@ -148,13 +149,15 @@ def counterparts(
 
 
 def select_heads(values: Tensor, heads: SurvivingHeads | None, are_matrices: bool) -> Tensor:
-    """Select heads (all if `None`) of attention matrices or of vectors, see [`HeadObjective`]."""
+    """Select heads (all if `None`) of attention matrices or of vectors, see [`HeadObjective`]. Of keys and values that
+    several heads share, those of the selected heads are returned."""
     if heads is None:
         return values
     dim = 1 if are_matrices else -1
     width = 1 if are_matrices else heads.head_dim
-    positions = list(heads.places.values())
     num_heads = values.shape[dim] // width
+    queries_per_head = heads.num_unpruned // max(num_heads, 1)
+    positions = sorted({position // max(queries_per_head, 1) for position in heads.places.values()})
     if positions == list(range(num_heads)):
         return values
     # Slices, since the device would have to wait for an index tensor from the host.

@@ -7,7 +7,8 @@ from typing import Any
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from hf_mwp.compress.models.model_kind import find_token_mask, kind_of
+from hf_mwp.compress.models.batch_inputs import find_token_mask
+from hf_mwp.compress.models.model_kind import kind_of
 from hf_mwp.utils.checked_types import checked
 
 from ..features import Features, decoder_mask
@@ -85,7 +86,7 @@ class LayerObjective(Objective):
         if student.model is not None:
             _turn_off_layerdrop(student.model)
         self.kind = kind_of(student.model, student.get("logits"))
-        self.mask(inputs)
+        self._check_mask(self.mask(inputs), student)
         # The first states are the embeddings.
         num_student_layers = len(student.layers(self.hidden)) - 1
         num_teacher_layers = len(teacher.layers(self.hidden)) - 1
@@ -105,6 +106,16 @@ class LayerObjective(Objective):
                 teacher_names |= dict.fromkeys(names_of_teacher)
         self.student_reads = tuple(student_names)
         self.teacher_reads = tuple(teacher_names)
+
+    def _check_mask(self, mask: Tensor | None, student: Features) -> None:
+        """Raise `ValueError` if the mask is not one of the states, as of audio, which has fewer states than inputs."""
+        states = student.layers(self.hidden)[-1]
+        if mask is not None and mask.shape[:2] != states.shape[:2]:
+            raise ValueError(
+                f"`{self.name}` compares {states.shape[1]} hidden states a row, but the mask of the batch has "
+                f"{mask.shape[1]} positions. Leave `attention_mask` out of the batches "
+                "(`return_attention_mask=False`), so that all states are compared."
+            )
 
     def _group(self, layers: list[tuple[int, int]]) -> dict[str, list[tuple[int, int]]]:
         """Return the parts of the loss and the layer pairs that each reads, the pair that names the part last."""

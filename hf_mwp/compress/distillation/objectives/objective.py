@@ -32,6 +32,8 @@ class Objective:
             [`~distillation.features.Features`]. A teacher cache stores `teacher_reads`.
         projections (`dict[str, tuple[str, int, int]]`): Linear maps that are needed, see [`FeatureProjections`].
         listed (`tuple[str, ...]`): Outputs with one score per item of a list, such as candidates.
+        storage (`dict[str, str]`): What a teacher cache stores of other outputs, see
+            [`~models.prediction_kind.PredictionKind`].
         top_classes ([`~distillation.top_classes.TopClasses`], *optional*): The logits of a large vocabulary that a
             teacher cache stores; all if `None`.
         num_examples (`int`): Number of training examples that `setup` needs, two by default.
@@ -41,6 +43,7 @@ class Objective:
     cacheable = True
     reads_modules = False
     listed: tuple[str, ...] = ()
+    storage: Mapping[str, str] = {}
     top_classes: TopClasses | None = None
     num_examples = 2
 
@@ -74,6 +77,7 @@ class TeacherRequest:
     features: tuple[str, ...]  # names of the outputs, see [`~distillation.features.Features`]
     options: Mapping[str, bool] = field(default_factory=dict)  # arguments of `forward` that make it return them
     listed: tuple[str, ...] = ()  # outputs with one score per item of a list, such as candidates
+    storage: Mapping[str, str] = field(default_factory=dict)  # what a cache stores of further outputs
     top_classes: TopClasses | None = None  # logits that a cache stores, if not all
 
     @classmethod
@@ -82,24 +86,27 @@ class TeacherRequest:
         features = set()
         options = {}
         listed = {}
+        storage: dict[str, str] = {}
         top_classes = set()
         for objective in objectives:
             if objective.teacher_reads:
                 features.update(objective.teacher_reads)
                 options |= objective.options
                 listed |= dict.fromkeys(objective.listed)
+                storage |= objective.storage
                 if "logits" in objective.teacher_reads:
                     top_classes.add(objective.top_classes)
         # Objectives that read different logits need all of them.
         only_choice = top_classes.pop() if len(top_classes) == 1 else None
-        return cls(tuple(sorted(features)), options, tuple(listed), only_choice)
+        return cls(tuple(sorted(features)), options, tuple(listed), storage, only_choice)
 
     @property
     def states(self) -> list[str]:
         """Return the names of features with one vector for each token."""
-        return [name for name in self.features if name != "logits" and name not in self.listed]
+        others = {"logits", *self.listed, *self.storage}
+        return [name for name in self.features if name not in others]
 
     @property
     def logits(self) -> bool:
         """Return whether logits are requested that are scores of classes."""
-        return "logits" in self.features and "logits" not in self.listed
+        return "logits" in self.features and "logits" not in self.listed and "logits" not in self.storage

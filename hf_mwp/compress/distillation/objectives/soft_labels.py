@@ -6,6 +6,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from hf_mwp.compress.losses import LogitDistillationLoss
+from hf_mwp.compress.models.batch_inputs import num_rows
 from hf_mwp.compress.models.model_kind import has_exclusive_classes, kind_of, unwrapped
 from hf_mwp.compress.models.prediction_kind import PredictionKind
 from hf_mwp.utils.checked_types import checked
@@ -21,7 +22,9 @@ class SoftLabels(PredictionObjective):
     a Neural Network, https://huggingface.co/papers/1503.02531). For a classifier, these are the probabilities of the
     classes, for image segmentation at each pixel; for a tree decoder, those of the symbols at each position of the
     expression; for a language model, those of the next token. For a solver that scores candidates, the loss has two
-    parts: whether each candidate is accepted, and which candidate is the answer.
+    parts: whether each candidate is accepted, and which candidate is the answer. For question answering, its two parts
+    have half the weight: the probabilities of each token to be the first one and the last one of the answer. For
+    pretraining, they are the probabilities of tokens and of the relation of two sentences.
 
     Args:
         temperature (`float`), scale_by_square (`bool`), direction (`str`), skew_alpha (`float`):
@@ -81,9 +84,11 @@ class SoftLabels(PredictionObjective):
         super().setup(student, teacher, inputs)
         self.teacher_reads = prediction.outputs
         self.listed = prediction.outputs if prediction.is_ragged else ()
-        self.parts = dict.fromkeys(map(self._part, prediction.outputs), self.weight)
+        self.storage = prediction.storage
+        self.parts = dict.fromkeys(map(self._part, prediction.outputs), self.weight * prediction.part_weight)
         if self.uses_probabilities:
-            num_classes = prediction.class_scores("logits", student["logits"]).shape[-1]
+            first = prediction.outputs[0]
+            num_classes = prediction.class_scores(first, student[first]).shape[-1]
             exclusive = has_exclusive_classes(student.model) and has_exclusive_classes(teacher.model)
             if num_classes < 2 or not exclusive:
                 raise ValueError(
@@ -99,9 +104,11 @@ class SoftLabels(PredictionObjective):
 
     def _count_shared_classes(self, student: Features, teacher: Features) -> int | None:
         """Return the number of first classes that student and teacher share, or `None` if they share all."""
+        if not self.kind.prediction.is_vocabulary:
+            return None
         sizes = {student["logits"].shape[-1], teacher["logits"].shape[-1]}
         num_shared = teacher.num_shared_tokens
-        if not self.kind.prediction.is_vocabulary or (len(sizes) == 1 and num_shared is None):
+        if len(sizes) == 1 and num_shared is None:
             return None
         return min(sizes) if num_shared is None else min(*sizes, num_shared)
 
@@ -121,12 +128,20 @@ class SoftLabels(PredictionObjective):
         positions = self.positions(inputs)
         losses = {}
         for name in prediction.outputs:
-            arguments = [prediction.class_scores(name, student[name]), prediction.class_scores(name, teacher[name])]
+            student_scores = prediction.class_scores(name, student[name], inputs)
+            teacher_scores = prediction.class_scores(name, teacher[name], inputs)
+            arguments = [student_scores, teacher_scores]
             mask = prediction.mask(name, student[name], positions)
             if mask is not None:
                 arguments.append(mask)
             losses[self._part(name)] = self.loss(*arguments, **cached_classes(teacher))
         return losses
+
+    def num_items(self, inputs: Mapping[str, Any]) -> dict[str, Tensor | int | None]:
+        counts = super().num_items(inputs)
+        for name in self.kind.prediction.row_outputs:
+            counts[self._part(name)] = num_rows(inputs)
+        return counts
 
 
 def cached_classes(teacher: Features) -> dict[str, Tensor]:

@@ -31,6 +31,6 @@ class TeacherValues(SoftLabels):
         super().setup(student, teacher, inputs)
         if not self.kind.prediction.has_values:
             raise ValueError(
-                "The logits of a solver's missing symbols have no values to compare. Use probabilities instead "
-                '(`SoftLabels`, `prediction_loss="kd"`).'
+                f"The logits of a {self.kind.name} have no values to compare, since some classes (missing symbols, "
+                'padding) have none. Use probabilities instead (`SoftLabels`, `prediction_loss="kd"`).'
             )

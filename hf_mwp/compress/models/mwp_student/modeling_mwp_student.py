@@ -68,8 +68,9 @@ class MwpStudentPreTrainedModel(PreTrainedModel):
         """
         Create a student from a BERT, RoBERTa, XLM-RoBERTa, CamemBERT, ELECTRA, DistilBERT or another student, with
         copies of its weights, and its dtype, device and mode (`training`). With all layers, it computes the outputs of
-        the source. Pruned heads and neurons stay pruned. Heads for masked language modelling, tagging and sequence
-        classification are copied if the source has one of the same shape, otherwise they are new.
+        the source. Pruned heads and neurons stay pruned. Heads for masked language modelling, tagging, classification
+        of texts or tokens, question answering and multiple choice are copied if the source has one of the same shape,
+        otherwise they are new.
 
         Args:
             encoder (`PreTrainedModel`): The source, with or without a head.

@@ -13,6 +13,9 @@ AUTO_MAP = {
     "AutoModelForMaskedLM": "modeling_mwp_student.MwpStudentForMaskedLM",
     "AutoModelForPreTraining": "modeling_mwp_student.MwpStudentForPreTraining",
     "AutoModelForSequenceClassification": "modeling_mwp_student.MwpStudentForSequenceClassification",
+    "AutoModelForTokenClassification": "task_heads_mwp_student.MwpStudentForTokenClassification",
+    "AutoModelForQuestionAnswering": "task_heads_mwp_student.MwpStudentForQuestionAnswering",
+    "AutoModelForMultipleChoice": "task_heads_mwp_student.MwpStudentForMultipleChoice",
 }
 
 
