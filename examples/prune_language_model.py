@@ -28,6 +28,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, HfArgumentParser, 
 from hf_mwp import CausalLMDistillationConfig, DistillationTrainer, export_dense
 from hf_mwp.compress.metrics.efficiency import count_parameters
 from hf_mwp.compress.pruning import KnowledgeableScores, RemovedUnits, measure_scores, prune
+from hf_mwp.compress.pruning.removed_units import check_sparsity
 from hf_mwp.compress.trainers.base_trainer import BaseTrainer
 from hf_mwp.compress.trainers.causal_rows import CausalCollator, tokenize_causal_rows
 from hf_mwp.utils.files import write_json
@@ -99,9 +100,17 @@ class PrunedLanguageModel:
     Args:
         options ([`PruningArguments`]): The model, the texts, and what is removed.
         config ([`MendingConfig`]): Arguments of the distillation.
+
+    Raises:
+        UsageError: A share is not at least 0 and below 1, or the output folder has results of other options.
+        ValueError: Both shares are 0.
     """
 
     def __init__(self, options: PruningArguments, config: MendingConfig) -> None:
+        for share in (options.neurons, options.heads):
+            check_sparsity(share)
+        if not options.neurons and not options.heads:
+            raise ValueError("Nothing would be removed. Set --neurons or --heads above 0.")
         self.options = options
         self.config = config
         self.folder = Path(config.output_dir)
@@ -240,17 +249,17 @@ class PrunedLanguageModel:
         if limit is not None:
             rows = rows.select(range(min(limit, len(rows))))
         if options.text_columns is not None:
-            rows = rows.map(self._join_columns, remove_columns=rows.column_names)
+            missing = set(options.text_columns) - set(rows.column_names)
+            if missing:
+                raise ValueError(f"{path} has no columns {sorted(missing)}. Set --text_columns, or leave it out.")
+            columns = {"columns": options.text_columns}
+            rows = rows.map(join_columns, fn_kwargs=columns, remove_columns=rows.column_names)
         return tokenize_causal_rows(
             rows,
             self.tokenizer,
             max_length=self.config.max_length,
             completion_only_loss=self.config.completion_only_loss,
         )
-
-    def _join_columns(self, row: Mapping[str, Any]) -> dict[str, str]:
-        texts = [row[name] for name in self.options.text_columns]
-        return {"text": "\n".join(texts)}
 
     def _batches(self, num_rows: int) -> Iterator[dict[str, Any]]:
         """Yield batches of the first training rows."""
@@ -281,6 +290,11 @@ class PrunedLanguageModel:
             "parameters_without_embeddings": count_parameters(model, embeddings=False),
         }
         write_json(job.path / "metrics.json", metrics)
+
+
+def join_columns(row: Mapping[str, Any], columns: Sequence[str]) -> dict[str, str]:
+    """Return a row with the texts of some columns, one below the other."""
+    return {"text": "\n".join(str(row[name]) for name in columns)}
 
 
 def load_model(name: str, gguf_file: str | None = None) -> PreTrainedModel:

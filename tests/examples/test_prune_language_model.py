@@ -93,6 +93,19 @@ def test_completed_stages_are_skipped_and_an_interrupted_one_resumes(run, script
         run("llama", "--neurons", "0.3")
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--neurons", "1"], "below 1, got 1"),
+        (["--neurons", "0"], "Nothing would be removed"),
+        (["--text_columns", "question", "solution"], r"no columns \['solution'\]"),
+    ],
+)
+def test_impossible_options_are_named(run, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        run("llama", *arguments)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("model_type", ["qwen3", "phi3", "gpt2"])
 def test_heads_and_neurons_of_other_types_are_removed(run, tmp_path, model_type):
