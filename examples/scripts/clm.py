@@ -4,6 +4,10 @@ Train a causal language model on texts, as `run_clm.py` of Transformers does, on
     python examples/scripts/clm.py --model_name_or_path Qwen/Qwen3-0.6B --train_file train.jsonl \
         --validation_file dev.jsonl --block_size 1024 --do_train --do_eval --output_dir runs/clm
 
+or with the options of a file:
+
+    python examples/scripts/clm.py examples/compress_llm.yaml
+
 `--teacher_model Qwen/Qwen3-1.7B` also learns from this model, `--max_ratio 0.3` removes 30 % of the attention heads.
 Files have one text per line or, as JSON, columns `text`, `prompt` and `completion`, or `messages`, as in TRL.
 """
@@ -22,13 +26,14 @@ class CausalArguments(ScriptArguments):
     """Options of the task."""
 
     block_size: int | None = field(default=None, metadata={"help": "Maximum number of tokens in a row."})
+    dtype: str = field(default="float32", metadata={"help": "Type of the trained weights, or auto as in the folder."})
     pack_rows: bool = field(default=False, metadata={"help": "Join training rows to rows of block_size tokens."})
 
 
 def main() -> None:
     """Train and evaluate."""
     options, args = parse_arguments(CausalArguments, TrainingArguments, CausalLMDistillationConfig)
-    model = AutoModelForCausalLM.from_pretrained(options.model_name_or_path)
+    model = AutoModelForCausalLM.from_pretrained(options.model_name_or_path, dtype=options.dtype)
     tokenizer = AutoTokenizer.from_pretrained(options.model_name_or_path)
     splits = {}
     with args.main_process_first():

@@ -2,11 +2,13 @@
 
 import math
 import os
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import yaml
 from datasets import Dataset, DatasetDict, load_dataset
 from torch import Tensor
 from transformers import HfArgumentParser, Trainer, TrainingArguments, set_seed
@@ -78,13 +80,27 @@ def parse_arguments(
     distillation_class: type[TrainingArguments],
 ) -> tuple[Any, Any]:
     """Return the options of the script and the arguments of its trainer, with `--teacher_model` of
-    `distillation_class`, otherwise of `training_class`, and set the seed."""
+    `distillation_class`, otherwise of `training_class`, and set the seed. The first argument may be a YAML file of
+    options, which those after it replace."""
+    arguments = sys.argv[1:]
+    if arguments and Path(arguments[0]).suffix == ".yaml":
+        arguments = _read_options(arguments[0]) + arguments[1:]
     first_parser = HfArgumentParser(CompressionArguments, add_help=False, allow_abbrev=False)
-    compression, _ = first_parser.parse_args_into_dataclasses(return_remaining_strings=True)
+    compression, _ = first_parser.parse_args_into_dataclasses(arguments, return_remaining_strings=True)
     args_class = training_class if compression.teacher_model is None else distillation_class
-    options, args = HfArgumentParser((script_class, args_class)).parse_args_into_dataclasses()
+    options, args = HfArgumentParser((script_class, args_class)).parse_args_into_dataclasses(arguments)
     set_seed(args.seed)
     return options, args
+
+
+def _read_options(path: str) -> list[str]:
+    """Return the options of a YAML file as arguments of the command line. Options without a value are left out."""
+    arguments: list[str] = []
+    for name, value in yaml.safe_load(Path(path).read_text(encoding="utf-8")).items():
+        if value is not None:
+            values = value if isinstance(value, list) else [value]
+            arguments += [f"--{name}", *map(str, values)]
+    return arguments
 
 
 def encode_splits(data: Mapping[str, Dataset], encode: Callable[..., Mapping[str, Any]]) -> dict[str, Dataset]:

@@ -13,10 +13,14 @@ from tests.examples.scripts import EXAMPLES, check_data_dir
 
 COMMANDS = {"solver": "train", "distill": "distill", "evaluate": "evaluate"}
 METHODS = ("compact", "compress", "pruning", "stark")
+# Options of a script, see `test_scripts.py`.
+OPTIONS_OF_SCRIPTS = ("compress_llm",)
 # Recipes are several commands, other files the options of one.
 RECIPES = []
 OPTIONS = []
 for path in sorted(EXAMPLES.glob("*.yaml")):
+    if path.stem in OPTIONS_OF_SCRIPTS:
+        continue
     is_recipe = path.stem.startswith((*METHODS, "distill_translation", "distill_math_seq2seq", "distill_glue"))
     (RECIPES if is_recipe else OPTIONS).append(path)
 RECIPES_OF_METHODS = [path for path in RECIPES if path.stem.startswith(METHODS)]

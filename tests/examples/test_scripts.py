@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pytest
 import torch
+import yaml
 from safetensors.torch import load_file
 from transformers import (
     AutoModelForCausalLM,
@@ -25,8 +26,10 @@ from transformers import (
     BertForSequenceClassification,
     ModernBertConfig,
     ModernBertForTokenClassification,
+    TrainingArguments,
 )
 
+from hf_mwp import CausalLMDistillationConfig
 from tests.examples.scripts import EXAMPLES, load_script, write_json_lines
 from tests.tiny import tiny_bert_config, tiny_rows, tiny_tokenizer
 from tests.tiny_causal import tiny_causal
@@ -277,6 +280,24 @@ def test_help_lists_the_options_of_trainers(capsys):
     output = capsys.readouterr().out
     for option in ("--max_ratio", "--model_name_or_path", "--temperature", "--report_to"):
         assert option in output
+
+
+def test_options_of_a_file_are_read_and_replaced(monkeypatch):
+    path = EXAMPLES / "compress_llm.yaml"
+    changes = ["--use_cpu", "true", "--max_steps", "3", "--warmup_steps", "0.1"]
+    monkeypatch.syspath_prepend(FOLDER)
+    monkeypatch.setattr(sys, "argv", ["clm.py", str(path), *changes])
+    script = script_module("clm")
+    options, args = script.parse_arguments(script.CausalArguments, TrainingArguments, CausalLMDistillationConfig)
+    assert isinstance(args, CausalLMDistillationConfig)
+    assert (args.max_steps, args.warmup_steps, args.use_cpu) == (3, 0.1, True)
+    expected = yaml.safe_load(path.read_text(encoding="utf-8")) | {"max_steps": 3, "warmup_steps": 0.1}
+    # "none" means no tracker.
+    expected["report_to"] = []
+    assert expected.items() <= (vars(options) | vars(args)).items()
+    monkeypatch.setattr(sys, "argv", ["clm.py", str(path), *changes, "--unknown", "1"])
+    with pytest.raises(ValueError, match="--unknown"):
+        script.parse_arguments(script.CausalArguments, TrainingArguments, CausalLMDistillationConfig)
 
 
 @pytest.mark.slow
