@@ -17,7 +17,6 @@ from pathlib import Path
 from causal_study.budgets import BUDGETS
 from causal_study.students import STUDENT_ARMS
 from causal_study.study import TOP_K_ARM, CausalStudy
-
 from hf_mwp.commands.terminal.console import quiet_libraries
 from reproduce.markdown import to_markdown
 
