@@ -26,8 +26,7 @@ from hf_mwp.commands.terminal.console import make_console, make_table, quiet_lib
 from hf_mwp.utils.run_folder import check_output_folder, describe_environment
 from hf_mwp.utils.usage_error import UsageError
 from hf_mwp.utils.yaml_values import read_yaml
-from reproduce.markdown import to_markdown
-from reproduce.picture import draw_table
+from reproduce.report import write_report
 from reproduce.reproduction import Reproduction
 from reproduce.table import ReportError, Table
 from reproduce.table_result import TableResult, join_results
@@ -131,23 +130,6 @@ def show_results(files: list[str], output_dir: str | None) -> TableResult:
     result = join_results(files)
     write_report(result, folder)
     return result
-
-
-def write_report(result: TableResult, folder: Path, name: str | None = None) -> list[str]:
-    """
-    Write results as JSON, as Markdown and, if there are figures in percent, as a picture, by default under the
-    result's own name. Return the names of the files.
-    """
-    name = name or result.file_name
-    files = [f"{name}.json", f"{name}.md"]
-    picture = None
-    result.save(folder / f"{name}.json")
-    if draw_table(result, folder / f"{name}.png"):
-        picture = f"{name}.png"
-        files.append(picture)
-    text = to_markdown(result, picture)
-    (folder / f"{name}.md").write_text(text, encoding="utf-8")
-    return files
 
 
 def list_tables() -> RichTable:

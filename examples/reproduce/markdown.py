@@ -16,7 +16,7 @@ def to_markdown(result: TableResult, picture: str | None = None) -> str:
     heading = f"# {result.title}"
     if result.caution:
         heading += f" ({result.caution})"
-    command = f"python examples/reproduce.py {result.table}"
+    command = result.command or f"python examples/reproduce.py {result.table}"
     lines = [heading, "", f"Paper: {result.paper}. Command: `{command}`.", "", *_grid(result)]
     if result.note:
         lines += ["", " ".join(result.note.split())]

@@ -6,8 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from hf_mwp.compress.metrics.glue import GLUE_FIGURES
-
+from .metrics import METRICS
 from .table import UNITS, Column
 from .table_result import ArmResult, ArmRun, TableResult
 
@@ -135,7 +134,7 @@ def _bootstrap_metric(metric: str, predictions: str, labels: str) -> np.ndarray:
     """Return a figure for all rows, then for each bootstrap draw. All arms have the same draws and share the cache."""
     predicted = np.array(predictions.split(), dtype=float)
     true = np.array(labels.split(), dtype=float)
-    compute = GLUE_FIGURES[metric]
+    compute = METRICS[metric]
     return _bootstrap(len(true), lambda drawn: compute(predicted[drawn], true[drawn]))
 
 

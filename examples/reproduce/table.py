@@ -8,8 +8,9 @@ from typing import Any, Self
 
 from hf_mwp.commands.recipes import Recipe, RecipeError, read_recipe
 from hf_mwp.commands.recipes.recipe import unknown_name
-from hf_mwp.compress.metrics.glue import GLUE_FIGURES
 from hf_mwp.utils.yaml_values import read_yaml
+
+from .metrics import METRICS
 
 
 KEYS = (
@@ -63,7 +64,7 @@ class Column:
     count: str | list[str] | None = None  # keys of the number of problems that the figure is a share of
     outcomes: str | None = None  # keys of a string of 0 and 1, the outcome of each problem, for intervals
     examples: str | None = None  # keys of predictions and labels of each example, for a figure that is not a share
-    metric: str | None = None  # the [`~metrics.GLUE_FIGURES`] that is computed from them: "f1", "spearman", ...
+    metric: str | None = None  # the [`METRICS`] that is computed from them: "f1", "spearman", ...
     measure: str | None = None  # "parameters" or "flops" of the arm's shape
     share_of: Mapping[str, str] | None = None  # `{column: ..., arm: ...}`: percent of the figure of another arm
     mean_of: list[str] | None = None  # columns to average
@@ -88,7 +89,7 @@ class Column:
             raise ReportError(f"{location} must have both `examples` and `metric`, or none of them.")
         check_name(column.unit, UNITS, "unit", location)
         if column.metric is not None:
-            check_name(column.metric, GLUE_FIGURES, "metric", location)
+            check_name(column.metric, METRICS, "metric", location)
         if column.measure is not None:
             check_name(column.measure, MEASURES, "measure", location)
         return column

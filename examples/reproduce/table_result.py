@@ -110,6 +110,7 @@ class TableResult:
     columns: list[dict[str, Any]]
     arms: list[ArmResult]  # the rows
     data: str = ""  # dataset and its size
+    command: str = ""  # that makes the table, if it is not `reproduce.py`
     x: str = ""  # variable of a sweep, or empty
     compare_with: str = ""  # arms to compare the others with, or empty
     changes: dict[str, Any] = field(default_factory=dict)  # from the command line

@@ -106,6 +106,21 @@ def test_losses_on_hidden_states_are_measured(monkeypatch):
     assert hidden_matching.report(figures).count("%") == 2 * len(names)
 
 
+def test_causal_language_models_are_measured(monkeypatch):
+    import causal
+
+    sizes = {"num_hidden_layers": 2, "hidden_size": 32, "intermediate_size": 48, "num_attention_heads": 4}
+    monkeypatch.setattr(causal, "TEACHER", sizes)
+    monkeypatch.setattr(causal, "STUDENT", sizes | {"hidden_size": 16})
+    sizes_of_batches = ["--batch-size=2", "--tokens=8", "--vocabulary=100", "--positions=4", "--large-vocabulary=200"]
+    args = causal.parse_arguments(["--rounds=1", *sizes_of_batches])
+    steps = causal.measure_steps(args)
+    divergences = causal.measure_divergences(args)
+    assert divergences["whole"]["loss"] == pytest.approx(divergences["in chunks"]["loss"], rel=1e-6)
+    text = causal.report(args, steps, divergences)
+    assert all(name in text for name in (causal.FINE_TUNING, causal.LOGITS, causal.HIDDEN))
+
+
 @pytest.mark.slow
 def test_decoders_are_measured():
     import decoders
