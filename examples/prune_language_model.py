@@ -114,7 +114,9 @@ class PrunedLanguageModel:
         self.options = options
         self.config = config
         self.folder = Path(config.output_dir)
-        self.tokenizer = AutoTokenizer.from_pretrained(options.model, gguf_file=options.gguf_file)
+        self.tokenizer = AutoTokenizer.from_pretrained(
+            options.model, gguf_file=options.gguf_file, trust_remote_code=False
+        )
         values = asdict(options)
         training = {}
         for name, value in config.to_dict().items():
@@ -183,7 +185,7 @@ class PrunedLanguageModel:
         self._measure(model, self.cut)
 
     def _mend(self) -> None:
-        student = AutoModelForCausalLM.from_pretrained(self.cut.path)
+        student = AutoModelForCausalLM.from_pretrained(self.cut.path, trust_remote_code=False)
         if not self.options.train_embeddings:
             student.get_input_embeddings().requires_grad_(False)
             student.get_output_embeddings().requires_grad_(False)
@@ -201,7 +203,7 @@ class PrunedLanguageModel:
         self._write_metrics(self.mended, student, trainer.evaluate())
 
     def _export(self) -> None:
-        model = export_dense(AutoModelForCausalLM.from_pretrained(self.mended.path))
+        model = export_dense(AutoModelForCausalLM.from_pretrained(self.mended.path, trust_remote_code=False))
         self._save(model, self.stock)
         self._measure(model, self.stock)
 
@@ -216,7 +218,7 @@ class PrunedLanguageModel:
         generated = {"original": {"text": self._continue(self._load_original(), prompt)}}
         reloaded = json.loads(result.stdout.splitlines()[-1])
         for folder, result_of_folder in zip(folders, reloaded, strict=True):
-            text = self._continue(AutoModelForCausalLM.from_pretrained(folder), prompt)
+            text = self._continue(AutoModelForCausalLM.from_pretrained(folder, trust_remote_code=False), prompt)
             if result_of_folder["text"] != text:
                 raise RuntimeError(f"{folder} generates {result_of_folder['text']!r} in a new process, here {text!r}.")
             generated[Path(folder).name] = result_of_folder
@@ -300,8 +302,10 @@ def join_columns(row: Mapping[str, Any], columns: Sequence[str]) -> dict[str, st
 def load_model(name: str, gguf_file: str | None = None) -> PreTrainedModel:
     """Load a causal language model in single precision. The weights of a GGUF file are de-quantised."""
     if gguf_file is None:
-        return AutoModelForCausalLM.from_pretrained(name, dtype=torch.float32)
-    quantised = AutoModelForCausalLM.from_pretrained(name, gguf_file=gguf_file, dtype=torch.float32)
+        return AutoModelForCausalLM.from_pretrained(name, dtype=torch.float32, trust_remote_code=False)
+    quantised = AutoModelForCausalLM.from_pretrained(
+        name, gguf_file=gguf_file, dtype=torch.float32, trust_remote_code=False
+    )
     # Transformers neither saves nor trains a model that it counts as quantised.
     fields = quantised.config.to_dict()
     fields.pop("quantization_config", None)

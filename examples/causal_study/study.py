@@ -73,7 +73,7 @@ class CausalStudy:
             train_tokenizer(texts, self.budget.vocab_size).save_pretrained(self.data_job.path)
 
         self.data_job.run(work)
-        self.tokenizer = AutoTokenizer.from_pretrained(self.data_job.path)
+        self.tokenizer = AutoTokenizer.from_pretrained(self.data_job.path, trust_remote_code=False)
         rows = read_json(self.data_job.path / "rows.json")
         self.test_rows = rows["test"]
         self.datasets = list(dict.fromkeys(row["dataset"] for row in self.test_rows))
@@ -176,7 +176,7 @@ class CausalStudy:
     @staticmethod
     def load(job: Job) -> PreTrainedModel:
         """Return the model of a completed training."""
-        return AutoModelForCausalLM.from_pretrained(job.path).eval()
+        return AutoModelForCausalLM.from_pretrained(job.path, trust_remote_code=False).eval()
 
     def make_teacher(self) -> LlamaForCausalLM:
         """Return a Llama with grouped queries and random weights."""

@@ -33,8 +33,10 @@ class CausalArguments(ScriptArguments):
 def main() -> None:
     """Train and evaluate."""
     options, args = parse_arguments(CausalArguments, TrainingArguments, CausalLMDistillationConfig)
-    model = AutoModelForCausalLM.from_pretrained(options.model_name_or_path, dtype=options.dtype)
-    tokenizer = AutoTokenizer.from_pretrained(options.model_name_or_path)
+    model = AutoModelForCausalLM.from_pretrained(
+        options.model_name_or_path, trust_remote_code=options.trust_remote_code, dtype=options.dtype
+    )
+    tokenizer = AutoTokenizer.from_pretrained(options.model_name_or_path, trust_remote_code=options.trust_remote_code)
     splits = {}
     with args.main_process_first():
         for split, rows in options.load_splits().items():
@@ -52,7 +54,9 @@ def main() -> None:
     if options.teacher_model is None:
         trainer = Trainer(**trainer_arguments)
     else:
-        teacher = AutoModelForCausalLM.from_pretrained(options.teacher_model)
+        teacher = AutoModelForCausalLM.from_pretrained(
+            options.teacher_model, trust_remote_code=options.trust_remote_code
+        )
         trainer = DistillationTrainer(teacher_model=teacher, **trainer_arguments)
     run(trainer, splits, perplexity)
 

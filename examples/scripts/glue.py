@@ -51,10 +51,11 @@ def main() -> None:
         metric_names = METRICS.get(options.task_name, ["accuracy"])
     model = AutoModelForSequenceClassification.from_pretrained(
         options.model_name_or_path,
+        trust_remote_code=options.trust_remote_code,
         id2label=dict(enumerate(map(str, classes))),
         label2id={str(name): index for index, name in enumerate(classes)},
     )
-    tokenizer = AutoTokenizer.from_pretrained(options.model_name_or_path)
+    tokenizer = AutoTokenizer.from_pretrained(options.model_name_or_path, trust_remote_code=options.trust_remote_code)
 
     def encode(rows):
         texts = [rows[column] for column in text_columns]
@@ -90,7 +91,9 @@ def main() -> None:
     if options.teacher_model is None:
         trainer = Trainer(**trainer_arguments)
     else:
-        teacher = AutoModelForSequenceClassification.from_pretrained(options.teacher_model)
+        teacher = AutoModelForSequenceClassification.from_pretrained(
+            options.teacher_model, trust_remote_code=options.trust_remote_code
+        )
         trainer = DistillationTrainer(teacher_model=teacher, **trainer_arguments)
     output = run(trainer, splits)
     if output is not None:

@@ -53,8 +53,10 @@ def main() -> None:
     """Train and evaluate."""
     options, args = parse_arguments(MaskedArguments, TrainingArguments, DistillationConfig)
     data = options.load_splits()
-    model = AutoModelForMaskedLM.from_pretrained(options.model_name_or_path)
-    tokenizer = AutoTokenizer.from_pretrained(options.model_name_or_path)
+    model = AutoModelForMaskedLM.from_pretrained(
+        options.model_name_or_path, trust_remote_code=options.trust_remote_code
+    )
+    tokenizer = AutoTokenizer.from_pretrained(options.model_name_or_path, trust_remote_code=options.trust_remote_code)
     length = options.max_seq_length
 
     def encode_lines(rows):
@@ -82,7 +84,9 @@ def main() -> None:
     if options.teacher_model is None:
         trainer = Trainer(**trainer_arguments)
     else:
-        teacher = AutoModelForMaskedLM.from_pretrained(options.teacher_model)
+        teacher = AutoModelForMaskedLM.from_pretrained(
+            options.teacher_model, trust_remote_code=options.trust_remote_code
+        )
         trainer = DistillationTrainer(teacher_model=teacher, **trainer_arguments)
     run(trainer, splits, perplexity)
 

@@ -52,9 +52,12 @@ def main() -> None:
         names = sorted(set(chain.from_iterable(rows_with_tags[options.label_column_name])))
     label2id = {name: index for index, name in enumerate(names)}
     model = AutoModelForTokenClassification.from_pretrained(
-        options.model_name_or_path, id2label=dict(enumerate(names)), label2id=label2id
+        options.model_name_or_path,
+        trust_remote_code=options.trust_remote_code,
+        id2label=dict(enumerate(names)),
+        label2id=label2id,
     )
-    tokenizer = AutoTokenizer.from_pretrained(options.model_name_or_path)
+    tokenizer = AutoTokenizer.from_pretrained(options.model_name_or_path, trust_remote_code=options.trust_remote_code)
 
     def encode(rows):
         words = rows[options.text_column_name]
@@ -99,7 +102,9 @@ def main() -> None:
     if options.teacher_model is None:
         trainer = Trainer(**trainer_arguments)
     else:
-        teacher = AutoModelForTokenClassification.from_pretrained(options.teacher_model)
+        teacher = AutoModelForTokenClassification.from_pretrained(
+            options.teacher_model, trust_remote_code=options.trust_remote_code
+        )
         trainer = DistillationTrainer(teacher_model=teacher, **trainer_arguments)
     output = run(trainer, splits)
     if output is not None:

@@ -37,8 +37,10 @@ def main() -> None:
     if args.train_sampling_strategy == "group_by_length" and options.teacher_model is None:
         raise ValueError("Set `--train_sampling_strategy random`, or pass `--teacher_model`.")
     data = options.load_splits()
-    model = AutoModelForQuestionAnswering.from_pretrained(options.model_name_or_path)
-    tokenizer = AutoTokenizer.from_pretrained(options.model_name_or_path)
+    model = AutoModelForQuestionAnswering.from_pretrained(
+        options.model_name_or_path, trust_remote_code=options.trust_remote_code
+    )
+    tokenizer = AutoTokenizer.from_pretrained(options.model_name_or_path, trust_remote_code=options.trust_remote_code)
 
     def encode(rows):
         encoded = tokenizer(
@@ -91,7 +93,9 @@ def main() -> None:
     if options.teacher_model is None:
         trainer = Trainer(**trainer_arguments)
     else:
-        teacher = AutoModelForQuestionAnswering.from_pretrained(options.teacher_model)
+        teacher = AutoModelForQuestionAnswering.from_pretrained(
+            options.teacher_model, trust_remote_code=options.trust_remote_code
+        )
         trainer = DistillationTrainer(teacher_model=teacher, **trainer_arguments)
     output = run(trainer, splits)
     if output is not None:

@@ -40,6 +40,9 @@ class ScriptArguments(CompressionArguments):
     """Options of all scripts: the compression, the model, and a dataset of the Hub or files."""
 
     model_name_or_path: str = field(metadata={"help": "Model to train: folder or Hub id."})
+    trust_remote_code: bool = field(
+        default=False, metadata={"help": "Run the code in the repositories of the models."}
+    )
     dataset_name: str | None = field(default=None, metadata={"help": "Dataset: Hub id or folder."})
     dataset_config_name: str | None = field(default=None, metadata={"help": "Configuration of the dataset."})
     train_file: str | None = field(default=None, metadata={"help": "File of training rows, instead of a dataset."})

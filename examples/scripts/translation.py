@@ -41,8 +41,10 @@ def main() -> None:
     """Train, evaluate and translate."""
     options, args = parse_arguments(TranslationArguments, Seq2SeqTrainingArguments, Seq2SeqDistillationConfig)
     data = options.load_splits()
-    model = AutoModelForSeq2SeqLM.from_pretrained(options.model_name_or_path)
-    tokenizer = AutoTokenizer.from_pretrained(options.model_name_or_path)
+    model = AutoModelForSeq2SeqLM.from_pretrained(
+        options.model_name_or_path, trust_remote_code=options.trust_remote_code
+    )
+    tokenizer = AutoTokenizer.from_pretrained(options.model_name_or_path, trust_remote_code=options.trust_remote_code)
     if hasattr(tokenizer, "tgt_lang"):
         # mBART, M2M100 and NLLB read and write many languages.
         tokenizer.src_lang = options.source_lang
@@ -83,7 +85,9 @@ def main() -> None:
     if options.teacher_model is None:
         trainer = Seq2SeqTrainer(**trainer_arguments)
     else:
-        teacher = AutoModelForSeq2SeqLM.from_pretrained(options.teacher_model)
+        teacher = AutoModelForSeq2SeqLM.from_pretrained(
+            options.teacher_model, trust_remote_code=options.trust_remote_code
+        )
         trainer = Seq2SeqDistillationTrainer(teacher_model=teacher, **trainer_arguments)
     output = run(trainer, splits)
     if output is not None and args.predict_with_generate:
