@@ -19,7 +19,7 @@ from hf_mwp.utils.main_process import ranks_of_folder, shards_weights
 from hf_mwp.utils.provenance import TrainingRecord, ancestry_of, record_class, write_training_texts
 
 from .base_config import BaseConfig
-from .checkpoint_weights import LoadBestAdapters, ignoring_unsaved_weights
+from .checkpoint_weights import LoadBestWeights, ignoring_unsaved_weights, load_renamed_weights
 from .data_loading import DataLoading
 from .early_stopping import ResumableEarlyStopping
 from .evaluation_loss import EvaluationLoss
@@ -71,8 +71,8 @@ class BaseTrainer(Publishing, DataLoading, LossParts, Trainer):
         if follows_metric:
             mode = "max" if args.greater_is_better else "min"
             args.lr_scheduler_kwargs = {"mode": mode} | (args.lr_scheduler_kwargs or {})
-        # Other callbacks may change the weights after training, so the adapters are loaded before.
-        callbacks = [LoadBestAdapters(), *(kwargs.get("callbacks") or [])]
+        # Other callbacks may change the weights after training, so the best weights are loaded before.
+        callbacks = [LoadBestWeights(), *(kwargs.get("callbacks") or [])]
         if stops_early:
             callbacks.append(ResumableEarlyStopping(args.early_stopping_patience, args.early_stopping_threshold))
         kwargs["callbacks"] = callbacks
@@ -193,6 +193,8 @@ class BaseTrainer(Publishing, DataLoading, LossParts, Trainer):
     def _load_additions(self, folder: str, model: nn.Module) -> None:
         """Load the weights that [`~BaseTrainer._save_additions`] has saved in a checkpoint."""
         load_adapters(model, folder)
+        if not shards_weights(self.args):
+            load_renamed_weights(model, folder)
 
     def _run_epoch(self, *args, **kwargs):
         # A resumed state has the intervals of the earlier run.

@@ -354,14 +354,33 @@ def test_rows_without_labels_learn_all_tokens_from_the_teacher(tmp_path):
     assert first_losses(trainer)["loss_soft"] > 0
 
 
-def test_resumed_training_is_bitwise_the_same(tmp_path):
+# Dropout, so that the random state matters.
+DROPOUTS = {"gpt2": {"attn_pdrop": 0.2}, "phi3": {"resid_pdrop": 0.2}, "gpt_neox": {"hidden_dropout": 0.2}}
+
+
+@pytest.mark.parametrize("model_type", CAUSAL_TYPES)
+def test_resumed_training_is_bitwise_the_same(model_type, tmp_path):
+    dropout = DROPOUTS.get(model_type, {"attention_dropout": 0.2})
     rows = causal_rows(24)
     fields = {"save_strategy": "steps", "save_steps": 2, "per_device_train_batch_size": 4}
     fields |= {"cache_teacher_outputs": True, "cache_top_k": 8}
     students = []
     for resume in (False, True):
-        student = tiny_causal("gpt2", attn_pdrop=0.2)
-        trainer = make_trainer(tmp_path, student, tiny_causal("gpt2", seed=1), rows, max_steps=5, **fields)
+        student = tiny_causal(model_type, **dropout)
+        trainer = make_trainer(tmp_path, student, tiny_causal(model_type, seed=1), rows, max_steps=5, **fields)
         trainer.train(resume_from_checkpoint=str(tmp_path / "checkpoint-2") if resume else None)
         students.append(student)
     assert same_weights(*students)
+
+
+def test_best_checkpoint_has_all_weights_of_a_model_that_renames_some(tmp_path):
+    # GPT-NeoX saves its head as `embed_out`. The learning rate makes the model worse after the first evaluation.
+    rows = causal_rows()
+    fields = {"save_strategy": "steps", "save_steps": 1, "eval_strategy": "steps", "eval_steps": 1, "max_steps": 3}
+    fields |= {"load_best_model_at_end": True, "learning_rate": 0.5, "warmup_steps": 2}
+    student = tiny_causal("gpt_neox")
+    trainer = make_trainer(tmp_path, student, tiny_causal("gpt_neox", seed=1), rows, {"eval_dataset": rows}, **fields)
+    trainer.train()
+    best = trainer.state.best_model_checkpoint
+    assert best is not None and not best.endswith("-3")
+    assert same_weights(student, AutoModelForCausalLM.from_pretrained(best))
