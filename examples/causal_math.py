@@ -30,7 +30,7 @@ def main(argv: list[str] | None = None) -> int:
     quiet_libraries()
     study = CausalStudy(args.budget, args.output_dir, args.data_dir, args.new_data)
     study.prepare_data()
-    print(f"{len(study.train):,} training texts, {len(study.test_rows):,} held-out texts", flush=True)
+    print(f"{len(study.train_rows):,} training texts, {len(study.test_rows):,} held-out texts", flush=True)
     study.train_teacher()
     study.evaluate(study.teacher_job)
     study.write_results(args.seeds)

@@ -34,9 +34,9 @@ def text_losses(
         logits = model(input_ids=batch["input_ids"], attention_mask=batch["attention_mask"]).logits
         token_losses = cross_entropy(logits.float().transpose(1, 2), labels, reduction="none", ignore_index=IGNORED)
         sums = token_losses.sum(1).tolist()
-        counts = (labels != IGNORED).sum(1).tolist()
-        for index, loss, count in zip(indices, sums, counts, strict=True):
-            losses[index] = (loss, count)
+        lengths = (labels != IGNORED).sum(1).tolist()
+        for index, loss, length in zip(indices, sums, lengths, strict=True):
+            losses[index] = (loss, length)
     return losses
 
 
@@ -76,9 +76,9 @@ def evaluate(
     texts = [full_text(row) for row in rows]
     losses = []
     num_tokens = []
-    for loss, count in text_losses(model, tokenizer, texts):
+    for loss, length in text_losses(model, tokenizer, texts):
         losses.append(round(loss, 1))
-        num_tokens.append(count)
+        num_tokens.append(length)
     prompts = [row["prompt"] for row in rows]
     outcomes: dict[str, str] = {}
     for equation, row in zip(generate_equations(model, tokenizer, prompts), rows, strict=True):
@@ -117,15 +117,15 @@ def top_k_losses(
         inputs = {"input_ids": batch["input_ids"], "attention_mask": batch["attention_mask"]}
         teacher_logits = teacher(**inputs).logits[is_token]
         student_logits = student(**inputs).logits[is_token]
-        count = len(teacher_logits)
-        num_tokens += count
-        losses[vocab_size] += count * divergence(student_logits, teacher_logits).item()
-        masses[vocab_size] += count
+        num_positions = len(teacher_logits)
+        num_tokens += num_positions
+        losses[vocab_size] += num_positions * divergence(student_logits, teacher_logits).item()
+        masses[vocab_size] += num_positions
         for size in sizes:
             stored = TopClasses(size, 1.0, vocab_size)
             classes, log_probs = stored.of(teacher_logits, labels[is_token])
             loss = divergence(student_logits, log_probs, top_classes=classes)
-            losses[size] += count * loss.item()
+            losses[size] += num_positions * loss.item()
             masses[size] += log_probs[:, :-1].exp().sum().item()
     figures = {}
     for size, loss in losses.items():

@@ -1,6 +1,7 @@
 """Students of the study: their widths and what they learn from."""
 
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 
@@ -50,4 +51,4 @@ class StudentArm:
         return teacher_hidden_size // WIDTHS[self.width]
 
 
-STUDENT_ARMS = [StudentArm(width, loss) for width in WIDTHS for loss in LOSSES]
+STUDENT_ARMS = [StudentArm(width, loss) for width, loss in product(WIDTHS, LOSSES)]

@@ -80,8 +80,8 @@ class CausalStudy:
         texts = [{"text": full_text(row)} for row in rows["train"]]
         random.Random(0).shuffle(texts)
         num_validation = len(texts) // VALIDATION_SHARE
-        self.validation = tokenize_causal_rows(texts[:num_validation], self.tokenizer)
-        self.train = tokenize_causal_rows(texts[num_validation:], self.tokenizer)
+        self.validation_rows = tokenize_causal_rows(texts[:num_validation], self.tokenizer)
+        self.train_rows = tokenize_causal_rows(texts[num_validation:], self.tokenizer)
 
     def train_teacher(self) -> None:
         """Train the teacher from random weights."""
@@ -97,8 +97,8 @@ class CausalStudy:
             trainer = Trainer(
                 model=self.make_teacher(),
                 args=config,
-                train_dataset=self.train,
-                eval_dataset=self.validation,
+                train_dataset=self.train_rows,
+                eval_dataset=self.validation_rows,
                 data_collator=CausalCollator(self.tokenizer),
                 processing_class=self.tokenizer,
             )
@@ -121,7 +121,7 @@ class CausalStudy:
                 model=student,
                 teacher_model=teacher,
                 args=config,
-                train_dataset=self.train,
+                train_dataset=self.train_rows,
                 processing_class=self.tokenizer,
             )
             trainer.train(resume_from_checkpoint=job.checkpoint)
@@ -249,7 +249,7 @@ class CausalStudy:
         fields = {
             "budget": self.budget_name,
             "seeds": list(seeds),
-            "data": f"{sources}, {len(self.train):,} training texts, students {steps}",
+            "data": f"{sources}, {len(self.train_rows):,} training texts, students {steps}",
             "command": f"python examples/causal_math.py --budget {self.budget_name}",
             "environment": describe_environment(),
         }

@@ -1,3 +1,5 @@
+import math
+
 import numpy as np
 import pytest
 
@@ -92,3 +94,21 @@ def test_metrics_that_are_no_shares_are_computed_of_resampled_examples():
         result.runs.append(run_with_examples(50, seed=2))
     second.runs[1].examples["x"]["labels"] = "1 0"
     assert paired_interval(first, second, column).over == "seeds"
+
+
+def run_with_losses(losses, seed=1):
+    predictions = " ".join(map(str, losses))
+    return ArmRun(seed, "done", {"x": 0.0}, examples={"x": {"predictions": predictions, "labels": "10 10 20 40"}})
+
+
+def test_perplexity_is_per_token_of_the_drawn_texts():
+    column = Column("x", "X", unit="", examples="x", metric="perplexity")
+    first = arm_of(run_with_losses([20.0, 20.0, 40.0, 80.0]))
+    second = arm_of(run_with_losses([10.0, 10.0, 20.0, 40.0]))
+    interval = paired_interval(first, second, column)
+    # Each text has a loss of 2 or 1 per token, whatever texts are drawn.
+    difference = pytest.approx(math.e**2 - math.e)
+    assert (interval.mean, interval.low, interval.high) == (difference, difference, difference)
+    # The losses of 80 tokens add up to 100 and 80.
+    third = arm_of(run_with_losses([30.0, 10.0, 20.0, 40.0]))
+    assert paired_interval(third, second, column).mean == pytest.approx(math.exp(100 / 80) - math.e)

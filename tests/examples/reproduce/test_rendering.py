@@ -205,6 +205,11 @@ def test_each_teacher_is_named_once(result, teachers, line):
     assert [text for text in lines if "Teacher" in text] == [line] * (line is not None)
 
 
+def test_command_of_another_script_is_named(result):
+    result.command = "python examples/other.py"
+    assert "Command: `python examples/other.py`." in to_markdown(result)
+
+
 def test_report_without_figures_has_no_picture(result, tmp_path):
     result.columns = [{"name": "size", "title": "Size", "unit": "M"}]
     files = load_script("reproduce.py").write_report(result, tmp_path, "sizes")
