@@ -3,6 +3,8 @@ One training step on the meta device, the stand-in for a GPU: its tensors have n
 a GPU would have to be waited for, raises, and so does what mixes it with a tensor of the host.
 """
 
+from functools import partial
+
 import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -165,6 +167,14 @@ MODELS = {
     "solver with bottlenecks": lambda: solver_and_batch(bottleneck_layers=[1], bottleneck_size=4),
     "solver with LoRA": lambda: adapted(*solver_and_batch()),
 }
+
+
+for model_type in CAUSAL_TYPES:
+    MODELS[f"{model_type} with gates"] = partial(lambda name: gated(*causal_model_and_batch(name)), model_type)
+
+
+def causal_model_and_batch(model_type):
+    return tiny_causal(model_type), tokens(labels=torch.full((2, 7), 5))
 
 
 def solver_and_batch(**fields):
