@@ -7,11 +7,9 @@ from typing import Any
 
 import torch
 from transformers import (
-    AutoModelForCausalLM,
     AutoTokenizer,
     LlamaConfig,
     LlamaForCausalLM,
-    PreTrainedModel,
     Trainer,
     TrainingArguments,
 )
@@ -73,7 +71,7 @@ class CausalStudy:
             train_tokenizer(texts, self.budget.vocab_size).save_pretrained(self.data_job.path)
 
         self.data_job.run(work)
-        self.tokenizer = AutoTokenizer.from_pretrained(self.data_job.path)
+        self.tokenizer = AutoTokenizer.from_pretrained(self.data_job.path, trust_remote_code=False)
         rows = read_json(self.data_job.path / "rows.json")
         self.test_rows = rows["test"]
         self.datasets = list(dict.fromkeys(row["dataset"] for row in self.test_rows))
@@ -174,9 +172,9 @@ class CausalStudy:
         return Job.named(self.output_dir, "top_k", {"sizes": TOP_K_SIZES, "student": student_job.fingerprint})
 
     @staticmethod
-    def load(job: Job) -> PreTrainedModel:
+    def load(job: Job) -> LlamaForCausalLM:
         """Return the model of a completed training."""
-        return AutoModelForCausalLM.from_pretrained(job.path).eval()
+        return LlamaForCausalLM.from_pretrained(job.path).eval()
 
     def make_teacher(self) -> LlamaForCausalLM:
         """Return a Llama with grouped queries and random weights."""
