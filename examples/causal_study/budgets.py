@@ -18,7 +18,8 @@ class Budget:
     teacher_steps: int
     student_steps: int
     batch_size: int
-    learning_rate: float
+    teacher_learning_rate: float
+    student_learning_rate: float
     save_steps: int
     bf16: bool
 
@@ -36,7 +37,8 @@ BUDGETS = {
         teacher_steps=20,
         student_steps=5,
         batch_size=8,
-        learning_rate=1e-3,
+        teacher_learning_rate=1e-3,
+        student_learning_rate=2e-3,
         save_steps=5,
         bf16=False,
     ),
@@ -52,7 +54,8 @@ BUDGETS = {
         teacher_steps=4_500,
         student_steps=1_000,
         batch_size=32,
-        learning_rate=1e-3,
+        teacher_learning_rate=1e-3,
+        student_learning_rate=2e-3,
         save_steps=300,
         bf16=True,
     ),

@@ -7,11 +7,9 @@ from typing import Any
 
 import torch
 from transformers import (
-    AutoModelForCausalLM,
     AutoTokenizer,
     LlamaConfig,
     LlamaForCausalLM,
-    PreTrainedModel,
     Trainer,
     TrainingArguments,
 )
@@ -174,9 +172,9 @@ class CausalStudy:
         return Job.named(self.output_dir, "top_k", {"sizes": TOP_K_SIZES, "student": student_job.fingerprint})
 
     @staticmethod
-    def load(job: Job) -> PreTrainedModel:
+    def load(job: Job) -> LlamaForCausalLM:
         """Return the model of a completed training."""
-        return AutoModelForCausalLM.from_pretrained(job.path, trust_remote_code=False).eval()
+        return LlamaForCausalLM.from_pretrained(job.path).eval()
 
     def make_teacher(self) -> LlamaForCausalLM:
         """Return a Llama with grouped queries and random weights."""
@@ -204,11 +202,11 @@ class CausalStudy:
         }
 
     def training_options(self) -> dict[str, Any]:
-        """Return the arguments of training that teacher and students share."""
+        """Return the arguments of training that teacher and students share, but for the learning rate of students."""
         return {
             "per_device_train_batch_size": self.budget.batch_size,
             "train_sampling_strategy": "group_by_length",
-            "learning_rate": self.budget.learning_rate,
+            "learning_rate": self.budget.teacher_learning_rate,
             "lr_scheduler_type": "cosine",
             "warmup_steps": 0.03,
             "weight_decay": 0.1,
@@ -230,7 +228,12 @@ class CausalStudy:
 
     def student_options(self, arm: StudentArm) -> dict[str, Any]:
         """Return the arguments of the training of students."""
-        return {**self.training_options(), **LOSSES[arm.loss], "max_steps": self.budget.student_steps}
+        return {
+            **self.training_options(),
+            **LOSSES[arm.loss],
+            "learning_rate": self.budget.student_learning_rate,
+            "max_steps": self.budget.student_steps,
+        }
 
     def results(self, seeds: Sequence[int]) -> list[TableResult]:
         """Return the table of all models that are completed, and, if it is, that of the most likely tokens."""
