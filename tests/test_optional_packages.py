@@ -18,7 +18,7 @@ from tests.test_imports import imports_of, modules
 
 OPTIONAL = ("matplotlib", "jieba", "omegaconf", "rich")
 # Packages that other requirements install.
-INDIRECT = {"filelock", "pyarrow", "rich", "safetensors", "tokenizers", "yaml"}
+INDIRECT = {"filelock", "jinja2", "pyarrow", "rich", "safetensors", "tokenizers", "yaml"}
 # Packages of other names than their modules.
 DISTRIBUTIONS = {"rouge_score": "rouge-score"}
 

@@ -62,6 +62,7 @@ def test_model_is_cut_mended_exported_and_generates_in_a_new_process(run, tmp_pa
     assert "| stock |" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_completed_stages_are_skipped_and_an_interrupted_one_resumes(run, script, tmp_path, monkeypatch, capsys):
     trainer_class = script.DistillationTrainer
 

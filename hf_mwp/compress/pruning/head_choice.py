@@ -56,14 +56,12 @@ def choose_heads(
 
     Raises:
         ValueError: `ratio` is outside `[0, 1)`, or needs more heads than `min_heads_per_layer` allows. `unit` does not
-            exist. `groups` has another number of layers. With `uniform`: layers have different numbers of heads.
+            exist. With `uniform`: layers have different numbers of heads.
 
     References: Yu et al. (see [`HeadPruningCallback`]), Algorithm 1.
     """
     if not 0 <= ratio < 1:
         raise ValueError(f"The ratio of heads to prune must be at least 0 and below 1, not {ratio}.")
-    if groups is not None and len(groups) != len(scores):
-        raise ValueError(f"`groups` has {len(groups)} layers, `scores` {len(scores)}. Pass `head_groups(model)`.")
     scored = scores.isfinite()
     if total is None:
         total = int(scored.sum())
