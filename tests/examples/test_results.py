@@ -48,7 +48,7 @@ def share(record):
 
 
 STUDENTS = {  # by the name in README: folder of the records, and name in the table of the family
-    "math23k-gemma": ("question_reading", "base, from Gemma"),
+    "math23k-gemma": ("people_gemma", "base, from Gemma"),
     "6 (?:layers|层)": ("large_math23k", "large, 6 x 312"),
     "math23k": ("people_mit", "base, 3 x 312"),
     "math23k-small": ("small_math23k", "small, 3 x 192"),
