@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+import torch
 from torch import Tensor
 from transformers import DataCollatorForMultipleChoice
 
@@ -24,10 +25,20 @@ class MultipleChoiceCollator(DataCollatorForMultipleChoice):
                 f"The rows of a batch have {shown} choices. Give all rows the same number of choices, or pass a "
                 "`data_collator` that adds empty ones."
             )
-        if any(name in examples[0] for name in LABELS):
-            return super().torch_call(examples)
-        batch = super().torch_call([{**example, "labels": -100} for example in examples])
-        del batch["labels"]
+        labels = []
+        rows = []
+        for example in examples:
+            row = dict(example)
+            for name in LABELS:
+                if name in row:
+                    labels.append(row.pop(name))
+            # The collator needs labels; versions of Transformers return them under different names.
+            rows.append({**row, "label": 0})
+        batch = super().torch_call(rows)
+        for name in LABELS:
+            batch.pop(name, None)
+        if labels:
+            batch["labels"] = torch.tensor(labels)
         return batch
 
 
