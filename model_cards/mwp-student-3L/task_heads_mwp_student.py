@@ -9,15 +9,7 @@ from transformers.modeling_outputs import (
 from transformers.utils import can_return_tuple
 
 from .layers_mwp_student import mean_cross_entropy
-from .modeling_mwp_student import MwpStudentModel, MwpStudentPreTrainedModel
-
-
-def classifier_dropout(config):
-    """Return the dropout before a classifier."""
-    rate = config.classifier_dropout
-    if rate is None:
-        rate = config.hidden_dropout_prob
-    return nn.Dropout(rate)
+from .modeling_mwp_student import MwpStudentModel, MwpStudentPreTrainedModel, classifier_dropout
 
 
 def flatten_choices(inputs):

@@ -1,6 +1,6 @@
 """Checks, before any training, that a student can learn from a teacher."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from torch import Tensor, nn
@@ -57,28 +57,6 @@ def count_shared_tokens(processing: Any, teacher_processing: Any) -> int:
     while count in student_tokens and student_tokens[count] == teacher_tokens.get(count):
         count += 1
     return count
-
-
-def check_shared_tokens(rows: Iterable[tuple[int, Mapping[str, Any]]], num_shared: int, processing: Any) -> None:
-    """Raise `UsageError` if numbered rows have tokens that are not among the first `num_shared`, which the teacher
-    knows."""
-    tokenizer = getattr(processing, "tokenizer", processing)
-    for number, row in rows:
-        highest = _highest(row["input_ids"])
-        token = tokenizer.convert_ids_to_tokens(int(highest))
-        # A number without token is not in the student's tokenizer either.
-        if highest >= num_shared and token is not None:
-            raise UsageError(
-                f"Row {number} of the training rows has the token {token!r} (number {highest}), which is not in "
-                "the teacher's tokenizer. Leave such rows out, or add the token to the teacher."
-            )
-
-
-def _highest(token_ids: Any) -> int:
-    """Return the highest token id of a row, which may have a list for each of several texts."""
-    if isinstance(token_ids[0], Sequence):
-        return max(map(max, token_ids))
-    return max(token_ids)
 
 
 def _tokens_by_id(tokenizer: Any) -> dict[int, str]:

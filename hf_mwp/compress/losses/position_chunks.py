@@ -40,7 +40,7 @@ class _ChunkedSum(torch.autograd.Function):
     ) -> Tensor:
         needs_gradient = logits.requires_grad
         ctx.num_others = len(others)
-        gradient = torch.empty_like(logits)
+        gradient = torch.empty_like(logits) if needs_gradient else None
         total: Any = 0.0
         for start in range(0, len(logits), positions_per_chunk):
             positions = slice(start, start + positions_per_chunk)
@@ -51,7 +51,8 @@ class _ChunkedSum(torch.autograd.Function):
             if needs_gradient:
                 [gradient[positions]] = torch.autograd.grad(chunk_sum, [chunk])
             total = total + chunk_sum.detach()
-        ctx.save_for_backward(gradient)
+        if needs_gradient:
+            ctx.save_for_backward(gradient)
         return total
 
     @staticmethod

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 
-# What a teacher cache stores of an output: a value for each token, or a vector for each position with a label or row.
+# Storage unit of an output in a teacher cache: a value for each token, or a vector for each labelled position or row.
 PER_TOKEN = "token"
 PER_LABEL = "label"
 PER_ROW = "row"
@@ -26,7 +26,7 @@ class PredictionKind:
     is_vocabulary = False  # the classes are tokens: models may have spare ones, and caches store the most likely ones
     part_weight = 1.0  # weight of the loss on each output
     row_outputs: tuple[str, ...] = ()  # outputs with a distribution for each row, if others have one for each position
-    # What a cache stores of outputs other than `logits` of rows or positions: PER_TOKEN, PER_LABEL or PER_ROW.
+    # Storage units of outputs other than `logits` of rows or positions: PER_TOKEN, PER_LABEL or PER_ROW.
     storage: Mapping[str, str] = {}
 
     def class_scores(self, output: str, logits: Tensor, inputs: Mapping[str, Any] | None = None) -> Tensor:

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from hf_mwp.compress.distillation.cached_teacher import CachedTeacher, random_state_kept
-from hf_mwp.compress.distillation.compatibility import check_losses, check_only_predictions, check_shared_tokens
+from hf_mwp.compress.distillation.compatibility import check_losses, check_only_predictions
 from hf_mwp.compress.distillation.ensemble_teacher import TEACHER_INPUTS, members_of
 from hf_mwp.compress.distillation.feature_projections import FeatureProjections
 from hf_mwp.compress.distillation.features import Features, read_features
@@ -22,7 +22,7 @@ from hf_mwp.utils.provenance import ancestry_of
 from .argument_order import in_trainer_order
 from .base_trainer import BaseTrainer
 from .distillation_config import DistillationConfig, default_objectives
-from .unknown_tokens import sample_rows, warn_of_unknown_tokens
+from .unknown_tokens import check_shared_tokens, sample_rows, warn_of_unknown_tokens
 
 
 class DistillationTrainer(BaseTrainer):

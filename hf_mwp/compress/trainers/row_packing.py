@@ -48,9 +48,9 @@ def best_fit_decreasing(lengths: Sequence[int], capacity: int) -> list[list[int]
     spaces: list[tuple[int, int]] = []
     for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
         length = lengths[index]
-        place = bisect_left(spaces, (length, -1))
-        if place < len(spaces):
-            space, group = spaces.pop(place)
+        space_index = bisect_left(spaces, (length, -1))
+        if space_index < len(spaces):
+            space, group = spaces.pop(space_index)
         else:
             space = capacity
             group = len(groups)

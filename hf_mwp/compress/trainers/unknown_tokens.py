@@ -1,4 +1,4 @@
-"""Warning before a training on texts that the tokenizer cannot read."""
+"""Checks before a training that the tokenizers of student and teacher can read the texts."""
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,6 +10,7 @@ from transformers.utils import logging
 from hf_mwp.utils.control_characters import show_controls
 from hf_mwp.utils.language import LATIN_WORD, language_of
 from hf_mwp.utils.unknown_tokens import TRAINING_LIMIT, share_of_unknown, unknown_tokens_warning
+from hf_mwp.utils.usage_error import UsageError
 
 
 logger = logging.get_logger(__name__)
@@ -90,6 +91,21 @@ def warn_of_unknown_tokens(
     )
     if message is not None:
         logger.warning(show_controls(message))
+
+
+def check_shared_tokens(rows: Iterable[tuple[int, Mapping[str, Any]]], num_shared: int, processing: Any) -> None:
+    """Raise `UsageError` if numbered rows have tokens that are not among the first `num_shared`, which the teacher
+    knows."""
+    tokenizer = getattr(processing, "tokenizer", processing)
+    for number, row in rows:
+        highest = max(_flat(row["input_ids"]))
+        token = tokenizer.convert_ids_to_tokens(highest)
+        # A number without token is not in the student's tokenizer either.
+        if highest >= num_shared and token is not None:
+            raise UsageError(
+                f"Row {number} of the training rows has the token {token!r} (number {highest}), which is not in "
+                "the teacher's tokenizer. Leave such rows out, or add the token to the teacher."
+            )
 
 
 def _flat(input_ids: Sequence) -> list[int]:

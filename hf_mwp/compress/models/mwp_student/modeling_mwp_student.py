@@ -266,6 +266,14 @@ class MwpStudentForPreTraining(MwpStudentForMaskedLM):
         )
 
 
+def classifier_dropout(config):
+    """Return the dropout before a classifier."""
+    rate = config.classifier_dropout
+    if rate is None:
+        rate = config.hidden_dropout_prob
+    return nn.Dropout(rate)
+
+
 class MwpStudentForSequenceClassification(MwpStudentPreTrainedModel):
     """Student encoder with a classifier or regressor on the pooled first token, for example for GLUE."""
 
@@ -273,10 +281,7 @@ class MwpStudentForSequenceClassification(MwpStudentPreTrainedModel):
         super().__init__(config)
         self.num_labels = config.num_labels
         self.mwp_student = MwpStudentModel(config)
-        dropout = config.classifier_dropout
-        if dropout is None:
-            dropout = config.hidden_dropout_prob
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = classifier_dropout(config)
         self.classifier = nn.Linear(config.hidden_size, config.num_labels)
         self.post_init()
 
