@@ -23,7 +23,6 @@ LICENCES = {
     "mwp-student-6L-gts-math23k": "other",
     "mwp-student-3L-gts-math23k-gemma": "gemma",
     "mwp-student-3L-gts-english": "apache-2.0",
-    "mwp-student-3L-gts-english-asdiv": "cc-by-nc-4.0",
 }
 
 
