@@ -122,7 +122,7 @@ def test_causal_language_models_are_measured(monkeypatch):
 
 
 @pytest.mark.slow
-def test_decoders_are_measured():
+def test_decoders_are_measured(published_weights):
     import decoders
 
     folder = str(EXAMPLES.parent / "model_cards" / "mwp-student-3L-gts-math23k-small")
