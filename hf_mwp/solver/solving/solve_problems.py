@@ -19,6 +19,7 @@ from hf_mwp.solver.metrics.matching import ANSWER_MATCHES
 from hf_mwp.solver.models import SolveOutput, Solver
 from hf_mwp.utils.checked_types import checked
 from hf_mwp.utils.checks import check_at_least_one
+from hf_mwp.utils.length_batches import batches_by_length
 from hf_mwp.utils.unknown_tokens import share_of_unknown
 
 from .kept_records import ProgressBar, kept_records
@@ -128,11 +129,10 @@ def find_beams(
         beams[index] = Beam((), unknown[row], num_cut, processor.max_length)
         if positions:
             rows.append(row)
-    # Problems of similar length need little padding.
-    if batch_size is not None:
-        rows.sort(key=columns["length"].__getitem__, reverse=True)
-    size = batch_size or max(len(rows), 1)
-    batches = [rows[start : start + size] for start in range(0, len(rows), size)]
+    lengths = [columns["length"][row] for row in rows]
+    batches = []
+    for batch in batches_by_length(lengths, batch_size):
+        batches.append([rows[place] for place in batch])
     if progress is not None:
         batches = progress(batches)
     fault = None
