@@ -69,7 +69,8 @@ def fitted_solver(args: argparse.Namespace, processor: MwpProcessor, rows: list[
 
     The weights are cached on disk.
     """
-    folder = Path(args.cache_dir) / f"solver-{len(rows)}-{args.fit_steps}"
+    num_constants = len(processor.vocabulary.constants)
+    folder = Path(args.cache_dir) / f"solver-{len(rows)}-{args.fit_steps}-{num_constants}"
     if (folder / "config.json").exists():
         return MwpSolver.from_pretrained(folder)
     solver = new_solver(processor).eval()
@@ -89,9 +90,10 @@ def measure(args: argparse.Namespace) -> dict:
     torch.set_num_threads(args.threads[0])
     disable_progress_bar()
     data = load_mwp_dataset("math23k", data_dir=args.data_dir)
-    processor = MwpProcessor.build(VOCABULARY, map(problem_from_row, data["train"]), indexed_numbers=True)
-    train = encode(processor, limited(data["train"], args.train_problems))
-    validation = encode(processor, data["validation"])
+    train_rows = limited(data["train"], args.max_problems)
+    processor = MwpProcessor.build(VOCABULARY, map(problem_from_row, train_rows), indexed_numbers=True)
+    train = encode(processor, train_rows)
+    validation = encode(processor, limited(data["validation"], args.max_problems))
     held_out = random.Random(SEED).sample(validation, min(args.problems, len(validation)))
     solver = fitted_solver(args, processor, held_out)
     peer_folder = peers.fetch(Path(args.cache_dir))

@@ -40,7 +40,7 @@ def solve_problems(
     max_decode_length: int | None = None,
     reranker: PlausibilityReranker | None = None,
     answer_match: str = "annotated",
-    batch_size: int | None = 64,
+    batch_size: int | None = 32,
     progress: ProgressBar = None,
     unfinished: str | Path | None = None,
 ) -> list[SolverPrediction]:
@@ -57,7 +57,7 @@ def solve_problems(
         max_decode_length (`int`, *optional*): Maximum number of symbols of a tree; by default the decoder's limit.
         reranker ([`PlausibilityReranker`], *optional*): Re-ranker that selects the most plausible answer in the beam.
         answer_match (`str`, *optional*, defaults to `"annotated"`): Target value, see [`metrics.answers_match`].
-        batch_size (`int`, *optional*, defaults to 64): Number of problems per batch; all problems if `None`.
+        batch_size (`int`, *optional*, defaults to 32): Number of problems per batch; all problems if `None`.
         progress (`Callable`, *optional*): Wraps the list of batches as `tqdm.tqdm` does; with `unfinished`, of chunks.
         unfinished (`str`, *optional*): Folder for intermediate results, with which an interrupted call resumes and
             processes under `accelerate launch` share the work. The caller must delete it.
