@@ -163,9 +163,13 @@ def load_graph(path: Path, width: int) -> Callable[[np.ndarray], np.ndarray]:
 
 
 def apply_linear(linear: Linear, x: np.ndarray) -> np.ndarray:
-    """Multiply by the matrix `(in, out)` of a linear layer and add its bias."""
+    """Multiply `(n, in)` by the matrix `(in, out)` of a linear layer and add its bias."""
     matrix, bias = linear
-    return x @ matrix + bias
+    if matrix.flags.c_contiguous:
+        return x @ matrix + bias
+    # A view of a matrix `(out, in)`, as PyTorch stores it: as the left factor, it is read in the order of its memory.
+    product = matrix.T @ np.ascontiguousarray(x.T)
+    return np.add(product.T, bias, order="C")
 
 
 def size_of_layer(sizes: int | Sequence[int], layer: int) -> int:
