@@ -163,13 +163,9 @@ def load_graph(path: Path, width: int) -> Callable[[np.ndarray], np.ndarray]:
 
 
 def apply_linear(linear: Linear, x: np.ndarray) -> np.ndarray:
-    """Multiply `(n, in)` by the matrix `(in, out)` of a linear layer and add its bias."""
+    """Multiply by the matrix `(in, out)` of a linear layer and add its bias."""
     matrix, bias = linear
-    if matrix.flags.c_contiguous:
-        return x @ matrix + bias
-    # A view of a matrix `(out, in)`, as PyTorch stores it: as the left factor, it is read in the order of its memory.
-    product = matrix.T @ np.ascontiguousarray(x.T)
-    return np.add(product.T, bias, order="C")
+    return x @ matrix + bias
 
 
 def size_of_layer(sizes: int | Sequence[int], layer: int) -> int:

@@ -3,7 +3,7 @@ import pytest
 import torch
 from transformers.activations import ACT2FN
 
-from hf_mwp.runtime.encoder import ACTIVATIONS, Encoder, apply_linear
+from hf_mwp.runtime.encoder import ACTIVATIONS, Encoder
 from hf_mwp.runtime.weights import Weights
 from hf_mwp.solver.models import MwpSolver, MwpSolverConfig
 from hf_mwp.utils.usage_error import UsageError
@@ -73,19 +73,3 @@ def test_activations_equal_those_of_pytorch(activation):
     values = ACTIVATIONS[activation](x)
     assert values.dtype == np.float32
     np.testing.assert_allclose(values, ACT2FN[activation](torch.from_numpy(x)), rtol=1e-6, atol=1e-6)
-
-
-@pytest.mark.parametrize("num_rows", [1, 2, 5, 41])
-@pytest.mark.parametrize("has_bias", [True, False])
-def test_linear_layers_accept_matrices_in_both_layouts(num_rows, has_bias):
-    generator = np.random.default_rng(0)
-    stored = generator.normal(size=(7, 12)).astype(np.float32)
-    bias = generator.normal(size=7).astype(np.float32) if has_bias else 0.0
-    rows = generator.normal(size=(num_rows, 12)).astype(np.float32)
-    expected = np.einsum("ni,oi->no", rows, stored) + bias
-    for matrix in (stored.T, np.ascontiguousarray(stored.T)):
-        outputs = apply_linear((matrix, bias), rows)
-        np.testing.assert_allclose(outputs, expected, atol=1e-5)
-        # Operations on the outputs and contiguous arrays are slow if they are transposed.
-        assert outputs.flags.c_contiguous
-        assert outputs.dtype == np.float32

@@ -31,7 +31,7 @@ class TreeBatch(IndexBatch):
     embedded subtrees per height. See `tensors` in `__init__` for the tensors.
 
     With `pad`, the numbers of levels below the roots and of heights above the leaves are multiples of 4. They have 16,
-    64, 256, ... operators or subtrees, so that compiled models need only a few graphs. The nodes that pad them have the
+    64, 256, ... operators or subtrees, so that compiled models need only a few graphs. Nodes that pad them have the
     position `num_positions`, behind those of the problems, and must not be counted.
     """
 
