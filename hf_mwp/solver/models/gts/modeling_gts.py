@@ -18,6 +18,7 @@ from hf_mwp.solver.batches.tree_batch import TreeBatch
 from ..decoder import Decoder, DecoderPreTrainedModel
 from ..solve_output import SolveOutput
 from .configuration_gts import GTSConfig
+from .fixed_tree_search import FixedTreeSearch, uses_fixed_shapes
 from .tree_search import DecoderMemory, LiveWeights, TreeSearch, uses_numpy
 
 
@@ -163,9 +164,15 @@ class GTSDecoder(DecoderPreTrainedModel, Decoder):
         weights = weights.new_zeros(batch * num_goals, weights.shape[-1]).index_copy(0, rows, weights)
         return weights.view(batch, num_goals, -1) @ memory.states
 
+    def all_contexts(self, goal: Tensor, memory: DecoderMemory) -> Tensor:
+        """Return the contexts `(B, n, H)` of all goals `(B, n, H)`."""
+        scores = self.attention(self.dropout(goal), memory.keys.unsqueeze(1))
+        return _masked_softmax(scores, memory.padding.unsqueeze(1)) @ memory.states
+
     def symbol_scores(self, state: Tensor, candidate_keys: Tensor, missing: Tensor) -> Tensor:
-        """Return scores `(n, symbols)` of `state = [goal ; context]` `(n, 2 H)` with `candidate_keys` `(n, C, H)`, in
-        at least fp32. Numbers that are `missing` `(n, C)` in the problem get the smallest finite number."""
+        """Return scores `(..., symbols)` of `state = [goal ; context]` `(..., 2 H)` with `candidate_keys`
+        `(..., C, H)`, in at least fp32. Numbers that are `missing` `(..., C)` in the problem get the smallest finite
+        number."""
         state = self.dropout(state)
         candidates = at_least_fp32(self.candidate_scorer(state, candidate_keys))
         candidates = candidates.masked_fill(missing, torch.finfo(candidates.dtype).min)
@@ -313,7 +320,8 @@ class GTSDecoder(DecoderPreTrainedModel, Decoder):
                 encoder_hidden_states[0], attention_mask, number_positions, num_beams, length, num_return_sequences
             )
         memory = self.encode(encoder_hidden_states, attention_mask, number_positions)
-        return TreeSearch(self, memory, num_beams, length, num_return_sequences).run()
+        search = FixedTreeSearch if uses_fixed_shapes(memory.states) else TreeSearch
+        return search(self, memory, num_beams, length, num_return_sequences).run()
 
     def _generate_in_numpy(
         self,
