@@ -43,10 +43,10 @@ class Hypothesis:
     symbols: tuple[int, ...]  # in prefix order
     score: float  # log probability of the symbols
     path: OpenOperator | None  # to the next node
+    complete: bool = False
     row: int = 0  # of the tree without its last symbol, among the incomplete trees of the step before
     goal: np.ndarray | None = None  # of the next node
     subtree: np.ndarray | None = None  # embedding of the subtree that the last symbol completes
-    complete: bool = False
 
     @property
     def waiting(self) -> int:
@@ -155,7 +155,10 @@ class TreeDecoder:
         root = memory.states[0] if self.root_goal == "cls" else memory.states.mean(0)
         beam = [Hypothesis((), 0.0, None, goal=_gated(self.goal_left(root[None]))[0])]
         for length in range(max_length):
-            beam = self._step(memory, beam, num_beams, max_length - length)
+            nodes = self._nodes(memory, beam)
+            beam = self._extend(memory, beam, nodes, num_beams, max_length - length)
+            beam = _cut(beam, num_return, score_margin)
+            self._update(memory, beam, nodes)
             if all(tree.complete for tree in beam):
                 break
         complete = [tree for tree in beam if tree.complete]
@@ -172,12 +175,18 @@ class TreeDecoder:
         candidate_keys = candidates @ self.candidate_scorer.key
         return Memory(states, keys, candidates, candidate_keys, missing)
 
-    def _step(self, memory: Memory, beam: list[Hypothesis], num_beams: int, room: int) -> list[Hypothesis]:
+    def _nodes(self, memory: Memory, beam: list[Hypothesis]) -> np.ndarray:
+        """Return the goals of the next nodes of the incomplete trees, and their contexts, as `(n, 2 H)`."""
+        goals = [tree.goal for tree in beam if not tree.complete]
+        goals = _rows(goals, len(goals))
+        contexts = softmax(self.attention(goals, memory.keys)) @ memory.states
+        return np.concatenate([goals, contexts], -1)
+
+    def _extend(
+        self, memory: Memory, beam: list[Hypothesis], nodes: np.ndarray, num_beams: int, room: int
+    ) -> list[Hypothesis]:
         """Extend each incomplete tree by one of at most `room` further symbols, and return the best trees in order."""
         trees = [tree for tree in beam if not tree.complete]
-        goals = _rows([tree.goal for tree in trees], len(trees))
-        contexts = softmax(self.attention(goals, memory.keys)) @ memory.states
-        nodes = np.concatenate([goals, contexts], -1)
         log_probs = self._log_probs(memory, nodes)
         # An operator needs room for itself, its two operands, and the operands that open operators still need.
         full = [3 + tree.waiting > room for tree in trees]
@@ -190,14 +199,12 @@ class TreeDecoder:
         for index in best[np.isfinite(totals[best])]:
             row, symbol = divmod(int(index), log_probs.shape[1])
             tree = trees[row]
-            longer.append(Hypothesis((*tree.symbols, symbol), float(totals[index]), tree.path, row))
-        complete = [tree for tree in beam if tree.complete]
-        beam = sorted(complete + longer, key=lambda tree: -tree.score)[:num_beams]
-        # Update the path and the goal of the longer trees that stay in the beam.
-        longer = [tree for tree in beam if not tree.complete]
-        self._open([tree for tree in longer if tree.symbols[-1] < self.num_operators], nodes)
-        self._close([tree for tree in longer if tree.symbols[-1] >= self.num_operators], memory)
-        return beam
+            # A leaf completes the tree if no operator waits for a left subtree, and so for a right one.
+            complete = symbol >= self.num_operators and tree.waiting == 0
+            symbols = (*tree.symbols, symbol)
+            longer.append(Hypothesis(symbols, float(totals[index]), tree.path, complete, row))
+        finished = [tree for tree in beam if tree.complete]
+        return sorted(finished + longer, key=lambda tree: -tree.score)[:num_beams]
 
     def _log_probs(self, memory: Memory, nodes: np.ndarray) -> np.ndarray:
         """Compute the log probabilities `(n, symbols)` of operators, constants and numbers at nodes `(n, 2 H)`."""
@@ -209,6 +216,18 @@ class TreeDecoder:
             raise NotFiniteError
         scores -= highest
         return scores - np.log(np.exp(scores).sum(-1, keepdims=True))
+
+    def _update(self, memory: Memory, beam: list[Hypothesis], nodes: np.ndarray) -> None:
+        """Update the paths and goals of the incomplete trees by their last symbols."""
+        operators = []
+        leaves = []
+        for tree in beam:
+            if tree.complete:
+                continue
+            is_operator = tree.symbols[-1] < self.num_operators
+            (operators if is_operator else leaves).append(tree)
+        self._open(operators, nodes)
+        self._close(leaves, memory)
 
     def _open(self, trees: list[Hypothesis], nodes: np.ndarray) -> None:
         """Extend the path of each tree by its last symbol, an operator, and set the goal of the left child."""
@@ -225,12 +244,14 @@ class TreeDecoder:
     def _close(self, trees: list[Hypothesis], memory: Memory) -> None:
         """Merge the subtrees that the last symbol of each tree, a leaf, completes, and set the goal of the next right
         child."""
+        if not trees:
+            return
         for tree in trees:
             tree.subtree = memory.candidates[tree.symbols[-1] - self.num_operators]
         # A leaf that is a right child completes its operator, which may itself complete the next one, and so on.
         right = trees
         while True:
-            right = [tree for tree in right if tree.path and tree.path.left_subtree is not None]
+            right = [tree for tree in right if tree.path.left_subtree is not None]
             if not right:
                 break
             operators = [tree.path.operator for tree in right]
@@ -241,19 +262,27 @@ class TreeDecoder:
             for tree, subtree in zip(right, merged, strict=True):
                 tree.path = tree.path.rest
                 tree.subtree = subtree
-        # A left child sets the goal of its sibling; without an open operator, the tree is complete.
+        # The subtree that remains is the left one of its operator, and sets the goal of the right child.
+        inputs = []
         for tree in trees:
-            tree.complete = tree.path is None
-        left = [tree for tree in trees if not tree.complete]
-        if left:
-            inputs = []
-            for tree in left:
-                inputs += [tree.subtree, tree.path.right_goal]
-            right_goals = _gated(self.goal_right(_rows(inputs, len(left))))
-            for tree, goal in zip(left, right_goals, strict=True):
-                path = tree.path
-                tree.path = OpenOperator(path.operator, path.right_goal, tree.subtree, path.rest, path.waiting - 1)
-                tree.goal = goal
+            inputs += [tree.subtree, tree.path.right_goal]
+        right_goals = _gated(self.goal_right(_rows(inputs, len(trees))))
+        for tree, goal in zip(trees, right_goals, strict=True):
+            path = tree.path
+            tree.path = OpenOperator(path.operator, path.right_goal, tree.subtree, path.rest, path.waiting - 1)
+            tree.goal = goal
+
+
+def _cut(beam: list[Hypothesis], num_return: int, score_margin: float | None) -> list[Hypothesis]:
+    """Drop incomplete trees that cannot become one of the best `num_return`, because scores never increase, and those
+    whose score is more than the margin below the best one, from a beam in the order of scores."""
+    complete = [tree for tree in beam if tree.complete]
+    lowest = -math.inf
+    if len(complete) >= num_return:
+        lowest = complete[num_return - 1].score
+    if score_margin is not None and beam:
+        lowest = max(lowest, beam[0].score - score_margin)
+    return [tree for tree in beam if tree.complete or tree.score >= lowest]
 
 
 def _rows(vectors: list[np.ndarray], num_rows: int) -> np.ndarray:
