@@ -106,6 +106,7 @@ format: $(STAMPS)/ruff
 
 # MkDocs finds broken links that Zensical lets through.
 docs: $(STAMPS)/docs
+	$(BIN)/python docs/make_pages.py
 	$(BIN)/mkdocs build --quiet --strict --theme mkdocs --config-file docs/mkdocs.yml --site-dir $(abspath $(STAMPS))/site
 	$(BIN)/zensical build --strict --clean --config-file docs/mkdocs.yml
 
