@@ -24,8 +24,8 @@ class AppArguments:
 OPTIONS = (AppArguments,)
 NEEDS_TORCH = False
 EXAMPLES = (
-    "hf-mwp app --model model_cards/mwp-student-3L-gts-math23k",
-    "hf-mwp app --model runs/exported --compare model_cards/mwp-student-3L-gts-math23k --port 9000",
+    "hf-mwp app --model runs/exported",
+    "hf-mwp app --model runs/exported --compare runs/student --port 9000",
 )
 
 
