@@ -96,6 +96,13 @@ def benchmark(section: str, row: str, column: int) -> str:
     return cells.split("|")[column].strip()
 
 
+def benchmark_answers(variant: str) -> tuple[int, ...]:
+    """Return the correct answers of a deployed solver in the last table of `RESULTS.md` with its name."""
+    text = COPIED["results/benchmarks.md"].read_text("utf-8")
+    cells = re.findall(rf"^\| {re.escape(variant)} +\|(.*)\|$", text, re.MULTILINE)[-1].split("|")
+    return tuple(int(cell_text) for cell_text in cells[-2:])
+
+
 def read(name: str) -> dict:
     """Read a record of `examples/results`."""
     return json.loads((RESULTS / name).read_text("utf-8"))
