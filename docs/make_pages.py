@@ -2,8 +2,8 @@
 Writes the pages of the site that are made from other files of the repository:
 
 - `pages/guides/choose.md` from `templates/choose.md`, whose figures come from the records in `examples/results`;
-- `pages/results/*.md` from the pages on results, tables, benchmarks and data in `examples`. Their links lead to pages of
-  the site, or to the repository if the environment variable `HF_MWP_REPOSITORY` has its address.
+- `pages/results/*.md` from the pages on results, tables, benchmarks and data in `examples`. Their links lead to pages
+  of the site, or to the repository if the environment variable `HF_MWP_REPOSITORY` has its address.
 
     python docs/make_pages.py            # as `make docs` does
     python docs/make_pages.py --check    # fail if choose.md differs from its records

@@ -1,6 +1,6 @@
 """
-Writes `__init__.pyi` beside each package of hf_mwp whose public names are loaded on first use, so that editors and type
-checkers know them.
+Writes `__init__.pyi` into each public package of hf_mwp, whose names are loaded on first use, so that editors and
+type checkers know them.
 
     python examples/type_stubs.py            # after a change of public names
     python examples/type_stubs.py --check    # fail if a file is not up to date

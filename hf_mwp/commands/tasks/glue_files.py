@@ -28,8 +28,8 @@ SCORES = (0.0, 5.0)  # Range of the scores of STS-B.
 @dataclass(frozen=True)
 class GlueSource:
     """
-    Files, columns and classes of a GLUE task. A new task ([`add_glue_task`]) has the files `train.tsv` and `dev.tsv` in
-    its `folder`, tab-separated and with a header.
+    Files, columns and classes of a GLUE task. A new task ([`add_glue_task`]) has the files `train.tsv` and `dev.tsv`
+    in its `folder`, tab-separated and with a header.
 
     Args:
         hub_columns (`tuple[str, ...]`): Columns of the one or two texts.

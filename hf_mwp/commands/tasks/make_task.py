@@ -50,8 +50,8 @@ def add_task(name: str, task: type[Task]) -> None:
 
 @checked
 def add_glue_task(name: str, source: GlueSource) -> None:
-    """Add a classification or regression of texts, or of pairs of texts, with files in the format of GLUE. [`load_glue`]
-    and `--task NAME` of the commands then read it; see [`add_task`].
+    """Add a classification or regression of texts, or of pairs of texts, with files in the format of GLUE, which
+    [`load_glue`] and `--task NAME` of the commands then read; see [`add_task`].
 
     Args:
         name (`str`): Value of `--task`.

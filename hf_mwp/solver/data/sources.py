@@ -28,8 +28,8 @@ _HUB_ID = re.compile(r"\w[\w.-]*/\w[\w.-]*")
 
 @checked
 def add_dataset(loader: type[MwpLoader]) -> None:
-    """Add a dataset, which [`load_mwp_dataset`] and the commands then find by the `name` of its loader. A loader may be
-    added again after a change.
+    """Add a dataset, which [`load_mwp_dataset`] and the commands then find by the `name` of its loader. A loader may
+    be added again after a change.
 
     Args:
         loader (`type[MwpLoader]`): Class derived from [`MwpLoader`] with a `name`.
