@@ -15,11 +15,14 @@ from .utils.version import __version__  # noqa: F401 (public)
 
 
 _NAMES = {
-    "commands.building": ("build_solver", "load_solver", "make_student"),
+    "commands.building": ("build_solver", "choose_student_shape", "load_solver", "make_student"),
     "commands.hub": ("push_solver_to_hub",),
-    "commands.tasks.glue_files": ("load_glue",),
+    "commands.tasks": ("Task",),
+    "commands.tasks.glue_files": ("GlueSource", "load_glue"),
+    "commands.tasks.make_task": ("add_glue_task", "add_task"),
     "compress.distillation": (
-        *("average_parameters", "make_causal_student", "make_seq2seq_student", "mix_parameters"),
+        *("EnsembleTeacher", "average_parameters", "make_causal_student", "make_seq2seq_student", "mix_parameters"),
+        "project_student",
     ),
     "compress.models": (
         *("MwpStudentConfig", "MwpStudentForMaskedLM", "MwpStudentForMultipleChoice", "MwpStudentForPreTraining"),
@@ -30,7 +33,8 @@ _NAMES = {
     "compress.pruning": ("HeadPruningCallback", "export_dense", "prune_heads", "prune_neurons"),
     "compress.trainers": (
         *("CausalLMDistillationConfig", "DistillationConfig", "DistillationTrainer", "RecursiveDistillationConfig"),
-        *("Seq2SeqDistillationConfig", "Seq2SeqDistillationTrainer", "StarkConfig", "StarkTrainer"),
+        *("Seq2SeqDistillationConfig", "Seq2SeqDistillationTrainer", "Seq2SeqFineTuningConfig"),
+        *("Seq2SeqFineTuningTrainer", "StarkConfig", "StarkTrainer"),
         *("recursive_distillation", "tokenize_causal_rows"),
     ),
     "runtime.expressions": ("Expression", "ExpressionError"),
@@ -38,10 +42,14 @@ _NAMES = {
     "runtime.plausibility": ("PlausibilityReranker",),
     "runtime.problems": ("MathWordProblem", "ProblemError"),
     "solver.batches": ("MwpCollator", "MwpProcessor"),
-    "solver.data": ("DataError", "load_mwp_dataset"),
+    "solver.data": ("DataError", "MwpLoader", "add_dataset", "load_mwp_dataset"),
     "solver.labelling.label_problems": ("label_problems",),
+    "solver.labelling.labeller": ("Labeller",),
     "solver.labelling.language_model_labeller": ("LanguageModelLabeller",),
-    "solver.models": ("AthenaConfig", "AthenaModel", "GTSConfig", "GTSDecoder", "MwpSolver", "MwpSolverConfig"),
+    "solver.models": (
+        *("AthenaConfig", "AthenaModel", "Decoder", "GTSConfig", "GTSDecoder", "MwpSolver", "MwpSolverConfig"),
+        "Solver",
+    ),
     "solver.solving.fit_reranker": ("fit_plausibility", "fit_reranker"),
     "solver.solving.solve_problems": ("solve_problems",),
     "solver.training": (
@@ -56,6 +64,7 @@ _PACKAGES = {
     "losses": ".compress.losses",
     "metrics": ".solver.metrics",
     "objectives": ".compress.distillation.objectives",
+    "pruning": ".compress.pruning",
 }
 
 __all__ = [*_all, *_PACKAGES]

@@ -87,6 +87,10 @@ class ExportReport:
 
 
 OPTIONS = (ExportArguments,)
+EXAMPLES = (
+    "hf-mwp export --model runs/student --output_dir runs/exported --quantize int8",
+    "hf-mwp export --model runs/student --output_dir runs/graph --format onnx",
+)
 
 
 def run(console: CommandConsole, args: ExportArguments) -> None:

@@ -37,6 +37,10 @@ if TYPE_CHECKING:
 
 
 OPTIONS = (LabelArguments,)
+EXAMPLES = (
+    "hf-mwp pseudo-label --model runs/teacher --problems answers.jsonl --output_dir runs/label",
+    "hf-mwp pseudo-label --endpoint http://127.0.0.1:8080/v1 --llm model --problems texts.jsonl --output_dir runs/llm",
+)
 TEXT_FATES = {
     "labelled": "the generated text is kept",
     "unsure": "its best text is not among the most probable (keep_fraction)",

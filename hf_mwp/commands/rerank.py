@@ -59,6 +59,7 @@ class RerankArguments(SearchOptions):
 
 
 OPTIONS = (RerankArguments, DataArguments)
+EXAMPLES = ("hf-mwp rerank --model runs/student --dataset asdiv_a --fold 0 --output_dir runs/reranked",)
 
 
 def run(console: CommandConsole, *options) -> None:

@@ -77,6 +77,10 @@ class SolveArguments(RankedSearchOptions, FileArguments):
 
 OPTIONS = (SolveArguments,)
 NEEDS_TORCH = False
+EXAMPLES = (
+    'hf-mwp solve --model runs/student "Ann has 9 books. She reads 4 of them. How many are left?"',
+    "hf-mwp solve --model runs/student --file problems.jsonl --output answers.jsonl",
+)
 
 
 def run(console: CommandConsole, args: SolveArguments) -> None:

@@ -114,4 +114,6 @@ def test_metadata_and_files(wheel):
     # Code and the files that it reads; no data, whose licences differ, and no models.
     assert {name.split("/")[0] for name in names} == {"hf_mwp", path.split("/")[0]}
     assert "hf_mwp/commands/web_app/page.html" in names
+    # For editors and type checkers.
+    assert {"hf_mwp/py.typed", "hf_mwp/__init__.pyi", "hf_mwp/solver/metrics/__init__.pyi"} <= {*names}
     assert "hf_mwp/runtime/plausibility/general/zh/plausibility.json" in names
