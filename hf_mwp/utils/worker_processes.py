@@ -129,7 +129,7 @@ def _work(connection: Connection, load: Callable[[], Callable[[Any], Any]]) -> N
 def _picklable(error: Exception) -> Exception:
     """Return the error or, if it cannot be pickled, one with the same text."""
     try:
-        pickle.loads(pickle.dumps(error))
+        pickle.loads(pickle.dumps(error))  # noqa: S301 (of this process)
     except Exception:
         return RuntimeError(f"{type(error).__name__}: {error}")
     return error
