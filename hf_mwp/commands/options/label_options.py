@@ -25,7 +25,17 @@ _UNUSED = {
     "math_seq2seq": (*_OF_PROBLEMS, *_OF_PAIRS),
 }
 # Options of pseudo-labels that do not apply to a language model.
-_OF_MODELS = ("model", "task", "num_beams", "batch_size", "device", "pseudo_label_fraction", "rerank", "reranker")
+_OF_MODELS = (
+    "model",
+    "task",
+    "num_beams",
+    "score_margin",
+    "batch_size",
+    "device",
+    "pseudo_label_fraction",
+    "rerank",
+    "reranker",
+)
 
 
 def _locate_file(path: str, options: Mapping[str, Any]) -> Path:

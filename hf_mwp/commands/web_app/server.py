@@ -97,9 +97,9 @@ def _json(content: dict[str, Any]) -> Response:
 def solve(solver: RuntimeSolver, text: str) -> dict[str, Any]:
     """Solve a problem for the page. The `probability` of an answer is the sum over all equations with its value."""
     started = time.perf_counter()
-    reranker, num_beams = solver.search(None, None)
+    reranker, num_beams, score_margin = solver.search()
     num_beams = max(num_beams, BEAMS)
-    answer = solver.answer(solver.reader.problem(text), num_beams, reranker)
+    answer = solver.answer(solver.reader.problem(text), num_beams, reranker, score_margin=score_margin)
     records = answer_records(answer, num_beams)
     # Value -> sum of the probabilities of its equations.
     probabilities: dict[str, float] = defaultdict(float)
