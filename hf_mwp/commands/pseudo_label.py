@@ -123,13 +123,14 @@ def _make_solver_labeller(args: LabelArguments) -> SolverLabeller:
 
     device = find_device(args.device)
     model, processor = load_solver(args.model)
-    reranker, num_beams = args.load_reranker(processor)
+    settings = args.search_settings(processor)
     return SolverLabeller(
         model.to(device),
         processor,
-        num_beams=num_beams,
+        num_beams=settings.num_beams,
+        score_margin=settings.score_margin,
         pseudo_label_fraction=args.pseudo_label_fraction,
-        reranker=reranker,
+        reranker=settings.reranker,
         batch_size=args.batch_size,
     )
 

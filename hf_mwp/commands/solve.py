@@ -29,7 +29,7 @@ from .terminal.console import CommandConsole, print_solution, quiet_libraries
 
 
 # Options on which the answers in a file depend.
-SEARCH_OPTIONS = ("num_beams", "rerank", "reranker", "top_k", "confidence_threshold")
+SEARCH_OPTIONS = ("num_beams", "rerank", "reranker", "top_k", "confidence_threshold", "score_margin")
 _NO_ANSWER = dict.fromkeys(("answer", "value", "equation", "prefix")) | {"numbers": [], "score": 0.0}
 
 
@@ -188,7 +188,8 @@ def _load_solver(args: SolveArguments) -> Callable[[list[str]], list[Any]]:
 
         if args.device is not None:
             raise UsageError("--runtime numpy computes on the CPU. Remove --device.")
-        return partial(load_runtime(args.model), num_beams=args.num_beams, rerank=args.rerank_with, **options)
+        search = {"num_beams": args.num_beams, "rerank": args.rerank_with, "score_margin": args.score_margin}
+        return partial(load_runtime(args.model), **search, **options)
     quiet_libraries()
     device = find_device(args.device)
     from hf_mwp.solver.pipelines import MathWordProblemPipeline
@@ -197,5 +198,6 @@ def _load_solver(args: SolveArguments) -> Callable[[list[str]], list[Any]]:
 
     model, processor = load_solver(args.model)
     solver = MathWordProblemPipeline(model=model, processor=processor, device=device, batch_size=args.batch_size)
-    reranker, num_beams = args.load_reranker(processor)
-    return partial(solver, num_beams=num_beams, rerank=reranker or False, **options)
+    reranker, num_beams, score_margin = args.search_settings(processor)
+    search = {"num_beams": num_beams, "rerank": reranker or False, "score_margin": score_margin}
+    return partial(solver, **search, **options)

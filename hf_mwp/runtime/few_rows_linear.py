@@ -6,6 +6,9 @@ import numpy as np
 WIDTH = 64
 """Number of columns of a block: four vector registers of 16 numbers."""
 
+MIN_WIDTH = 16
+"""Minimum number of columns of a block."""
+
 
 class FewRowsLinear:
     """
@@ -32,7 +35,7 @@ class FewRowsLinear:
             blocks = padded.reshape(num_inputs, num_blocks, width).transpose(1, 0, 2)
             self.blocks = np.ascontiguousarray(blocks)
         else:
-            width = largest_divisor(num_outputs, WIDTH)
+            width = block_width(num_outputs)
             self.blocks = matrix.reshape(num_inputs, num_outputs // width, width).transpose(1, 0, 2)
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
@@ -43,9 +46,9 @@ class FewRowsLinear:
         return output
 
 
-def largest_divisor(number: int, limit: int) -> int:
-    """Return the largest divisor of a number up to a limit."""
-    for divisor in range(limit, 1, -1):
-        if number % divisor == 0:
-            return divisor
-    return 1
+def block_width(num_outputs: int) -> int:
+    """Return the width of blocks that divide a number of columns: at most [`WIDTH`] but not narrow, or else all."""
+    for width in range(WIDTH, MIN_WIDTH - 1, -1):
+        if num_outputs % width == 0:
+            return width
+    return num_outputs

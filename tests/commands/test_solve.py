@@ -82,9 +82,9 @@ def test_options_reach_the_solver(solver_folder, monkeypatch, answers_of):
         return solve
 
     monkeypatch.setattr("hf_mwp.runtime.load_solver", load)
-    argv = ["--num_beams=3", "--top_k=2", "--confidence_threshold=0.5", "--reranker=zh"]
+    argv = ["--num_beams=3", "--top_k=2", "--confidence_threshold=0.5", "--reranker=zh", "--score_margin=6"]
     answers_of("--model", solver_folder, *argv, TEXT)
-    options = {"num_beams": 3, "top_k": 2, "confidence_threshold": 0.5, "rerank": "zh"}
+    options = {"num_beams": 3, "top_k": 2, "confidence_threshold": 0.5, "rerank": "zh", "score_margin": 6}
     assert calls == [(str(solver_folder), [TEXT], options)]
 
 

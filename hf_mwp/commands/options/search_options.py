@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hf_mwp.commands.building.model_sources import locate_solver
+from hf_mwp.runtime.answer import check_search
 from hf_mwp.utils.checks import check_at_least_one, check_options
 from hf_mwp.utils.option import option
 from hf_mwp.utils.usage_error import UsageError
 
 
 if TYPE_CHECKING:
-    from hf_mwp.runtime.plausibility import PlausibilityReranker
+    from hf_mwp.runtime.default_search import SearchSettings
     from hf_mwp.solver.batches.mwp_processor import MwpProcessor
 
 
@@ -25,7 +26,12 @@ class SearchOptions:
     num_beams: int | None = option(
         None,
         "Number of beams; 1 is greedy search, the papers use 5. If neither num_beams nor re-ranking is set, "
-        "generation_config.json in the model folder sets both.",
+        "generation_config.json in the model folder sets both, and score_margin.",
+    )
+    score_margin: float | None = option(
+        None,
+        "Drop incomplete equations whose log probability is more than this below that of the best one: faster. inf "
+        "switches off the margin of generation_config.json.",
     )
     batch_size: int = option(32, "Number of problems per batch.", affects_result=False)
     device: str | None = option(None, "Device, such as cuda:0; default: a CUDA GPU, if any.", affects_result=False)
@@ -33,6 +39,7 @@ class SearchOptions:
     def __post_init__(self):
         check_options(self)
         check_at_least_one(self, "num_beams", "batch_size")
+        check_search(score_margin=self.score_margin)
 
 
 @dataclass
@@ -51,11 +58,12 @@ class RankedSearchOptions(SearchOptions):
         """Value of both options as the `rerank` of a solver."""
         return self.rerank if self.reranker is None else self.reranker
 
-    def load_reranker(self, processor: MwpProcessor) -> tuple[PlausibilityReranker | None, int]:
-        """Return the re-ranker and the number of beams, see [`~runtime.default_search.FolderSearch.search`]."""
+    def search_settings(self, processor: MwpProcessor) -> SearchSettings:
+        """Return the settings of the search, see [`~runtime.default_search.FolderSearch.search`]."""
         from hf_mwp.runtime.default_search import FolderSearch
 
-        return FolderSearch(self.model, processor.language).search(self.num_beams, self.rerank_with)
+        folder = FolderSearch(self.model, processor.language)
+        return folder.search(self.num_beams, self.rerank_with, score_margin=self.score_margin)
 
 
 def find_device(name: str | None) -> str:

@@ -130,9 +130,9 @@ def solve(solver: RuntimeSolver, text: str) -> dict[str, Any]:
         Warnings, violations and the error are sentences by language ([`~sentences.in_both_languages`]).
     """
     started = time.perf_counter()
-    reranker, num_beams = solver.search(None, None)
+    reranker, num_beams, score_margin = solver.search()
     num_beams = max(num_beams, BEAMS)
-    answer = solver.answer(solver.reader.problem(text), num_beams, reranker)
+    answer = solver.answer(solver.reader.problem(text), num_beams, reranker, score_margin=score_margin)
     records = answer_records(answer, num_beams)
     # Value -> sum of the probabilities of its equations.
     probabilities: dict[str, float] = defaultdict(float)

@@ -61,7 +61,8 @@ class MathWordProblemPipeline(FolderSearch, Pipeline):
             repository, with the `revision` and `token` of the model.
         num_beams (`int`, *optional*): Number of beams. With `rerank`, defaults to the number of beams for which the
             re-ranker was fitted. If neither `num_beams` nor `rerank` is given, the model's `generation_config.json`
-            ([`~runtime.default_search.DefaultSearch`]) sets both; without this file, the search is greedy.
+            ([`~runtime.default_search.DefaultSearch`]) sets both and `score_margin`; without this file, the search is
+            greedy.
         rerank (`bool`, `str` or [`PlausibilityReranker`], *optional*): Whether to re-rank the answers of the beams by
             plausibility. `True` uses `plausibility.json` in the model's folder. A string is the folder of a different
             re-ranker, or `"en"` or `"zh"` for the re-rankers in this package.
@@ -70,6 +71,9 @@ class MathWordProblemPipeline(FolderSearch, Pipeline):
         max_decode_length (`int`, *optional*): Maximum number of symbols in an equation; by default the decoder's.
         confidence_threshold (`float`, *optional*): Confidence (`plausibility` with `rerank`, otherwise `score`),
             between 0 and 1, below which the answer is `"unsure"` and the equations of all beams are its candidates.
+        score_margin (`float`, *optional*): Margin of the search: an incomplete equation is dropped if its log
+            probability is more than this below that of the best one. A small margin is faster and leaves fewer
+            answers to re-rank; `math.inf` switches off that of `generation_config.json`.
         batch_size (`int`, *optional*, defaults to 1): Number of texts per batch. The texts of a list or dataset are
             sorted by length within blocks of eight batches, and the results are returned in the order of the texts.
         kwargs: Further arguments of `Pipeline`, such as `device`.
@@ -135,14 +139,21 @@ class MathWordProblemPipeline(FolderSearch, Pipeline):
             reranker.save_pretrained(save_directory)
 
     def _sanitize_parameters(
-        self, num_beams=None, top_k=None, max_decode_length=None, confidence_threshold=None, rerank=None
+        self,
+        num_beams=None,
+        top_k=None,
+        max_decode_length=None,
+        confidence_threshold=None,
+        rerank=None,
+        score_margin=None,
     ):
-        check_search(confidence_threshold, num_beams=num_beams, top_k=top_k, max_decode_length=max_decode_length)
+        counts = {"num_beams": num_beams, "top_k": top_k, "max_decode_length": max_decode_length}
+        check_search(confidence_threshold, score_margin, **counts)
         # `False` stays: without re-ranking, also where it is the default.
         rerank = self.find_reranker(rerank) or rerank
         postprocess_params = {"top_k": top_k, "confidence_threshold": confidence_threshold}
         forward_params = {"num_beams": num_beams, "max_decode_length": max_decode_length, "rerank": rerank}
-        forward_params |= postprocess_params
+        forward_params |= {"score_margin": score_margin} | postprocess_params
         return {}, _without_none(forward_params), _without_none(postprocess_params)
 
     def get_iterator(self, inputs, num_workers, batch_size, preprocess_params, forward_params, postprocess_params):
@@ -196,18 +207,17 @@ class MathWordProblemPipeline(FolderSearch, Pipeline):
         max_decode_length=None,
         confidence_threshold=None,
         rerank=None,
+        score_margin=None,
         batch_size=None,
     ):
         from hf_mwp.solver.solving.solve_problems import solve_problems
 
-        reranker, num_beams = self.search(num_beams, rerank, top_k)
+        settings = self.search(num_beams, rerank, top_k, score_margin)
         if confidence_threshold is not None:
             # Keep all beams as candidates of an unsure answer.
             top_k = None
-        options = {"num_beams": num_beams, "top_k": top_k, "max_decode_length": max_decode_length}
-        return solve_problems(
-            self.model, self.processor, problems, reranker=reranker, batch_size=batch_size, **options
-        )
+        options = {"top_k": top_k, "max_decode_length": max_decode_length, "batch_size": batch_size}
+        return solve_problems(self.model, self.processor, problems, **options, **settings._asdict())
 
     def postprocess(
         self, prediction: SolverPrediction, top_k: int | None = None, confidence_threshold: float | None = None

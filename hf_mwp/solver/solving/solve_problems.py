@@ -9,7 +9,7 @@ from torch import Tensor
 
 from hf_mwp.compress.models.fingerprints import hash_model, hash_processing
 from hf_mwp.compress.trainers.unknown_tokens import special_ids
-from hf_mwp.runtime.answer import Beam, not_finite, read_trees
+from hf_mwp.runtime.answer import Beam, check_search, not_finite, read_trees
 from hf_mwp.runtime.default_search import count_beams
 from hf_mwp.runtime.plausibility import PlausibilityReranker
 from hf_mwp.runtime.problems import MathWordProblem, refusal
@@ -43,6 +43,7 @@ def solve_problems(
     batch_size: int | None = 32,
     progress: ProgressBar = None,
     unfinished: str | Path | None = None,
+    score_margin: float | None = None,
 ) -> list[SolverPrediction]:
     """
     Solve problems, and score the predictions for problems with an answer or an equation.
@@ -61,6 +62,7 @@ def solve_problems(
         progress (`Callable`, *optional*): Wraps the list of batches as `tqdm.tqdm` does; with `unfinished`, of chunks.
         unfinished (`str`, *optional*): Folder for intermediate results, with which an interrupted call resumes and
             processes under `accelerate launch` share the work. The caller must delete it.
+        score_margin (`float`, *optional*): Margin of the search, see [`MathWordProblemPipeline`].
 
     Returns:
         `list[SolverPrediction]`: A prediction for each problem. `score.reason` is `"correct"` or a key of
@@ -92,7 +94,10 @@ def solve_problems(
     if reranker is not None:
         for language in {problem.language for problem in problems}:
             reranker.check(language)
+    check_search(score_margin=score_margin)
     settings = {"num_beams": num_beams, "top_k": top_k, "max_decode_length": max_decode_length}
+    if score_margin is not None:
+        settings["score_margin"] = score_margin
     if unfinished is None:
         beams = find_beams(model, processor, problems, batch_size, progress, **settings)
     else:
@@ -112,7 +117,7 @@ def find_beams(
     problems: Sequence[MathWordProblem],
     batch_size: int | None,
     progress: ProgressBar,
-    **settings: int | None,
+    **settings: float | None,
 ) -> list[Beam]:
     """Search for the best trees of each problem with the `settings` of [`solve_batch`]. A beam has no tree if the
     problem is refused ([`~problems.refusal`]) or all its numbers are cut off."""
@@ -181,7 +186,7 @@ def find_kept_beams(
     problems: Sequence[MathWordProblem],
     batch_size: int | None,
     progress: ProgressBar,
-    **settings: int | None,
+    **settings: float | None,
 ) -> list[Beam]:
     """Search for beams as [`find_beams`] does, cached in a folder by [`kept_records`]."""
     facts = {"model": hash_model(model), "processor": hash_processing(processor), "dtype": str(model.dtype)} | settings
@@ -205,11 +210,14 @@ def solve_batch(
     num_beams: int = 1,
     top_k: int = 1,
     max_decode_length: int | None = None,
+    **settings: float,
 ) -> SolveOutput:
-    """Solve a padded batch from a processor or collator on the device of the model."""
+    """Solve a padded batch from a processor or collator on the device of the model, with further `settings` of
+    [`Solver.solve`]."""
     names = (*INPUTS, *model.extra_inputs)
     tensors = {name: inputs[name].to(model.device) for name in names if name in inputs}
-    return model.solve(**tensors, num_beams=num_beams, max_length=max_decode_length, num_return_sequences=top_k)
+    counts = {"num_beams": num_beams, "max_length": max_decode_length, "num_return_sequences": top_k}
+    return model.solve(**tensors, **counts, **settings)
 
 
 def unknown_shares(processor: MwpProcessor, rows: Sequence[Sequence[int]]) -> list[float]:

@@ -13,10 +13,10 @@ from hf_mwp.solver.models.gts.fixed_tree_search import FixedTreeSearch, uses_fix
 from tests.solver.models.test_modeling_gts import make_case
 
 
-def search_with_fixed_shapes(case, num_beams, max_length, num_return_sequences):
+def search_with_fixed_shapes(case, num_beams, max_length, num_return_sequences, score_margin=None):
     with torch.no_grad():
         memory = case.decoder.encode(case.states, case.mask, case.positions)
-        return FixedTreeSearch(case.decoder, memory, num_beams, max_length, num_return_sequences).run()
+        return FixedTreeSearch(case.decoder, memory, num_beams, max_length, num_return_sequences, score_margin).run()
 
 
 @settings(max_examples=40, deadline=None, derandomize=True)
@@ -26,13 +26,15 @@ def search_with_fixed_shapes(case, num_beams, max_length, num_return_sequences):
     constants=st.integers(0, 2),
     num_beams=st.integers(1, 7),
     max_length=st.integers(1, 15),
+    score_margin=st.none() | st.floats(0, 5),
     data=st.data(),
 )
-def test_results_equal_those_of_the_usual_search(seed, batch, constants, num_beams, max_length, data):
+def test_results_equal_those_of_the_usual_search(seed, batch, constants, num_beams, max_length, score_margin, data):
     num_return_sequences = data.draw(st.integers(1, num_beams))
     case = make_case(seed, batch=batch, constants=constants)
-    usual = case.search(num_beams, max_length, num_return_sequences=num_return_sequences)
-    fixed = search_with_fixed_shapes(case, num_beams, max_length, num_return_sequences)
+    options = {"num_return_sequences": num_return_sequences, "score_margin": score_margin}
+    usual = case.search(num_beams, max_length, **options)
+    fixed = search_with_fixed_shapes(case, num_beams, max_length, **options)
     assert torch.equal(fixed.sequences, usual.sequences)
     assert torch.equal(fixed.finished, usual.finished)
     assert torch.equal(fixed.finite, usual.finite)

@@ -17,9 +17,15 @@ class FixedTreeSearch(TreeSearch):
     """
 
     def __init__(
-        self, decoder: nn.Module, memory: DecoderMemory, num_beams: int, max_length: int, num_return_sequences: int
+        self,
+        decoder: nn.Module,
+        memory: DecoderMemory,
+        num_beams: int,
+        max_length: int,
+        num_return_sequences: int,
+        score_margin: float | None = None,
     ) -> None:
-        super().__init__(decoder, memory, num_beams, max_length, num_return_sequences)
+        super().__init__(decoder, memory, num_beams, max_length, num_return_sequences, score_margin)
         batch = len(memory.root)
         # All beams exist from the start. Those without a tree are complete and impossible.
         self.goal = self.goal.repeat_interleave(num_beams, 0)
@@ -93,7 +99,6 @@ class FixedTreeSearch(TreeSearch):
         sibling_goal = decoder.right_goal(self._load(self.stack[1, self.rows, top]), subtree)
         goal = torch.where(is_left.unsqueeze(1), sibling_goal, self.goal)
         self.goal = torch.where(is_operator.unsqueeze(1), decoder.left_goal(left_goal), goal)
-        self.complete |= (is_leaf & (self.depth == 0)).view(parent.shape)
         self.length += 1
 
     def _merge(self, subtree: Tensor, is_leaf: Tensor, num_merges: int) -> Tensor:
