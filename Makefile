@@ -11,6 +11,7 @@
 #   make docs            build the documentation into docs/site; warnings are errors
 #   make notebook        run examples/notebook.ipynb and store its outputs (ten minutes)
 #   make bench           speed against the peer, written to examples/benchmarks/RESULTS.md
+#                        make bench ARGS=--quick: two minutes each, nothing is written
 #   make dist            wheel and source archive
 #   make clean           remove the environments and what the tools wrote
 #
@@ -129,17 +130,11 @@ notebook: $(STAMPS)/demo
 	$(PIP) ipykernel nbclient
 	$(BIN)/jupyter-execute --inplace --timeout=1800 examples/notebook.ipynb
 
+# Without arguments, the results are written down; `--quick` only shows that all of them run.
+BENCHMARKS := gts athena fine_tuning distillation cache_memory import_time solving pruning stark deploy
+
 bench: $(STAMPS)/onnx
-	$(BIN)/python examples/benchmarks/gts.py --write
-	$(BIN)/python examples/benchmarks/athena.py --write
-	$(BIN)/python examples/benchmarks/fine_tuning.py --write
-	$(BIN)/python examples/benchmarks/distillation.py --write
-	$(BIN)/python examples/benchmarks/cache_memory.py --write
-	$(BIN)/python examples/benchmarks/import_time.py --write
-	$(BIN)/python examples/benchmarks/solving.py --write
-	$(BIN)/python examples/benchmarks/pruning.py --write
-	$(BIN)/python examples/benchmarks/stark.py --write
-	$(BIN)/python examples/benchmarks/deploy.py --write
+	set -e; for name in $(BENCHMARKS); do $(BIN)/python examples/benchmarks/$$name.py $(or $(ARGS),--write); done
 
 dist: $(STAMPS)/dev
 	$(BIN)/python -m build --outdir dist .

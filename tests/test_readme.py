@@ -175,6 +175,7 @@ def test_the_chinese_page_shows_what_the_english_one_does():
         assert any(language == name and lines <= shown for name, shown in english), lines
 
 
+@pytest.mark.usefixtures("published_weights")
 @pytest.mark.parametrize("command", SHOWN)
 def test_commands_print_what_the_page_says(command, inside, monkeypatch, capsys):
     [words] = pipes(command)
@@ -183,6 +184,7 @@ def test_commands_print_what_the_page_says(command, inside, monkeypatch, capsys)
 
 # One test for the commands: a later one needs what an earlier one wrote.
 @pytest.mark.slow
+@pytest.mark.usefixtures("published_weights")
 def test_commands(inside, monkeypatch, capsys):
     with keep_loaded():
         for command in COMMANDS:
@@ -194,7 +196,7 @@ def test_commands(inside, monkeypatch, capsys):
 
 
 # As for the commands, later snippets may use names of earlier ones.
-def test_python(inside):
+def test_python(inside, published_weights):
     assert len(PYTHON) >= 3 and len(COMMANDS) >= 8 and len(SHOWN) == 2
     names: dict = {"__name__": "__main__"}
     for number, code in enumerate(PYTHON, start=1):

@@ -6,7 +6,6 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from importlib import import_module
 
 from hf_mwp.utils.control_characters import show_controls
 from hf_mwp.utils.main_process import end_process_group
@@ -125,8 +124,6 @@ def run_command(name: str, argv: list[str]) -> int:
     from .terminal.console import make_console, quiet_libraries
 
     if getattr(module, "NEEDS_TORCH", True):
-        # The import registers models and pipeline with Transformers; it also imports PyTorch.
-        import_module("hf_mwp.solver.pipelines")
         quiet_libraries()
     module.run(make_console(stderr=getattr(options[0], "json", False)), *options)
     return 0

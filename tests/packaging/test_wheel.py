@@ -70,7 +70,7 @@ def run(environment, *command):
     return subprocess.run([program, *command[1:]], capture_output=True, text=True, cwd=environment, env=clean)
 
 
-def test_solver_needs_two_packages(environment):
+def test_solver_needs_two_packages(environment, published_weights):
     code = f"""
 from hf_mwp.runtime import load_solver
 import sys
@@ -91,7 +91,7 @@ def test_commands_are_listed_and_name_the_package_they_lack(environment):
     assert re.fullmatch(r"hf-mwp: .*needs the package (rich|yaml).*pip install.*\n", result.stderr)
 
 
-def test_command_solves_with_the_extra_for_the_runtime(environment):
+def test_command_solves_with_the_extra_for_the_runtime(environment, published_weights):
     link(environment, OF_COMMANDS)
     result = run(environment, "hf-mwp", "solve", "--model", str(SOLVER), "--json", TEXT)
     assert '"equation": "4+2"' in result.stdout, result.stderr

@@ -27,7 +27,7 @@ class SearchOptions:
         "Number of beams; 1 is greedy search, the papers use 5. If neither num_beams nor re-ranking is set, "
         "generation_config.json in the model folder sets both.",
     )
-    batch_size: int = option(64, "Number of problems per batch.", affects_result=False)
+    batch_size: int = option(32, "Number of problems per batch.", affects_result=False)
     device: str | None = option(None, "Device, such as cuda:0; default: a CUDA GPU, if any.", affects_result=False)
 
     def __post_init__(self):

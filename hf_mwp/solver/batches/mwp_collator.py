@@ -18,9 +18,11 @@ class MwpCollator:
 
     Attributes:
         columns (`tuple[str, ...]`): Columns that are padded. A derived class may add `"question_positions"`.
+        pad_trees (`bool`): Whether levels of trees are padded to a few sizes, for compiled models; see [`TreeBatch`].
     """
 
     columns: tuple[str, ...] = ("input_ids", "number_positions", "number_groups")
+    pad_trees: bool = False
 
     @checked
     def __init__(self, processor: MwpProcessor, trees: bool = True) -> None:
@@ -38,5 +40,5 @@ class MwpCollator:
         if all(labels):
             batch["labels"] = pad_rows(labels, -100)
             if self.trees:
-                batch["trees"] = TreeBatch(labels, self.processor.vocabulary.num_operators)
+                batch["trees"] = TreeBatch(labels, self.processor.vocabulary.num_operators, self.pad_trees)
         return batch

@@ -34,7 +34,7 @@ class SolverLabeller(Labeller):
         num_beams: int = 5,
         pseudo_label_fraction: float = 0.0,
         reranker: PlausibilityReranker | None = None,
-        batch_size: int = 64,
+        batch_size: int = 32,
     ):
         check_share({"pseudo_label_fraction": pseudo_label_fraction}, "pseudo_label_fraction")
         self.model = model

@@ -19,6 +19,7 @@ from hf_mwp.runtime.problems import MathWordProblem, refusal
 from hf_mwp.solver.batches.mwp_processor import MwpProcessor
 from hf_mwp.solver.models import Solver
 from hf_mwp.utils.downloads import download_options
+from hf_mwp.utils.length_batches import BATCHES_PER_BLOCK
 
 
 # Imported on first use, because this module is imported with the package.
@@ -69,7 +70,8 @@ class MathWordProblemPipeline(FolderSearch, Pipeline):
         max_decode_length (`int`, *optional*): Maximum number of symbols in an equation; by default the decoder's.
         confidence_threshold (`float`, *optional*): Confidence (`plausibility` with `rerank`, otherwise `score`),
             between 0 and 1, below which the answer is `"unsure"` and the equations of all beams are its candidates.
-        batch_size (`int`, *optional*, defaults to 1): Number of texts per batch.
+        batch_size (`int`, *optional*, defaults to 1): Number of texts per batch. The texts of a list or dataset are
+            sorted by length within blocks of eight batches, and the results are returned in the order of the texts.
         kwargs: Further arguments of `Pipeline`, such as `device`.
 
     The arguments from `num_beams` to `batch_size` may also be passed to the call. The call returns:
@@ -144,12 +146,16 @@ class MathWordProblemPipeline(FolderSearch, Pipeline):
         return {}, _without_none(forward_params), _without_none(postprocess_params)
 
     def get_iterator(self, inputs, num_workers, batch_size, preprocess_params, forward_params, postprocess_params):
+        block_size = batch_size
+        if batch_size > 1 and hasattr(inputs, "__len__"):
+            # All texts are available, unlike those of an iterator: more of them can be sorted by length.
+            block_size = batch_size * BATCHES_PER_BLOCK
         if not hasattr(inputs, "__iter__"):  # a dataset of PyTorch
             inputs = map(inputs.__getitem__, range(len(inputs)))
         # Only one worker can read an iterator.
         problems = PipelineIterator(enumerate(inputs), self._preprocess_numbered, preprocess_params)
-        for batch in DataLoader(problems, num_workers=min(num_workers, 1), batch_size=batch_size, collate_fn=list):
-            for outputs in self.forward(batch, **forward_params):
+        for block in DataLoader(problems, num_workers=min(num_workers, 1), batch_size=block_size, collate_fn=list):
+            for outputs in self.forward(block, batch_size=batch_size, **forward_params):
                 yield self.postprocess(outputs, **postprocess_params)
 
     def run_single(self, inputs, preprocess_params, forward_params, postprocess_params):
@@ -183,7 +189,14 @@ class MathWordProblemPipeline(FolderSearch, Pipeline):
         return problem
 
     def _forward(
-        self, problems, num_beams=None, top_k=1, max_decode_length=None, confidence_threshold=None, rerank=None
+        self,
+        problems,
+        num_beams=None,
+        top_k=1,
+        max_decode_length=None,
+        confidence_threshold=None,
+        rerank=None,
+        batch_size=None,
     ):
         from hf_mwp.solver.solving.solve_problems import solve_problems
 
@@ -191,8 +204,10 @@ class MathWordProblemPipeline(FolderSearch, Pipeline):
         if confidence_threshold is not None:
             # Keep all beams as candidates of an unsure answer.
             top_k = None
-        options = {"num_beams": num_beams, "top_k": top_k, "max_decode_length": max_decode_length, "batch_size": None}
-        return solve_problems(self.model, self.processor, problems, reranker=reranker, **options)
+        options = {"num_beams": num_beams, "top_k": top_k, "max_decode_length": max_decode_length}
+        return solve_problems(
+            self.model, self.processor, problems, reranker=reranker, batch_size=batch_size, **options
+        )
 
     def postprocess(
         self, prediction: SolverPrediction, top_k: int | None = None, confidence_threshold: float | None = None

@@ -55,7 +55,7 @@ def fit_reranker(
     mc_dropout_fraction: float = 0.0,
     other_problems: Mapping[str, Iterable[MathWordProblem | Mapping[str, Any]]] | None = None,
     fitted_on: Mapping[str, Any] | None = None,
-    batch_size: int = 64,
+    batch_size: int = 32,
     progress: ProgressBar = None,
 ) -> PlausibilityReranker:
     """
@@ -77,7 +77,7 @@ def fit_reranker(
             of the features other than its probability.
         other_problems (`Mapping[str, Iterable]`, *optional*): Problems of other sources, by name, which the solver was
             not trained on. Plausibilities that fit only the splits of `parts` are too large elsewhere.
-        batch_size (`int`, *optional*, defaults to 64), progress (`Callable`, *optional*): See [`solve_problems`].
+        batch_size (`int`, *optional*, defaults to 32), progress (`Callable`, *optional*): See [`solve_problems`].
 
     Returns:
         [`PlausibilityReranker`]: The fitted re-ranker. `measured` contains the accuracies by split.

@@ -19,6 +19,7 @@ from hf_mwp.solver.metrics.matching import ANSWER_MATCHES
 from hf_mwp.solver.models import SolveOutput, Solver
 from hf_mwp.utils.checked_types import checked
 from hf_mwp.utils.checks import check_at_least_one
+from hf_mwp.utils.length_batches import batches_by_length
 from hf_mwp.utils.unknown_tokens import share_of_unknown
 
 from .kept_records import ProgressBar, kept_records
@@ -39,7 +40,7 @@ def solve_problems(
     max_decode_length: int | None = None,
     reranker: PlausibilityReranker | None = None,
     answer_match: str = "annotated",
-    batch_size: int | None = 64,
+    batch_size: int | None = 32,
     progress: ProgressBar = None,
     unfinished: str | Path | None = None,
 ) -> list[SolverPrediction]:
@@ -56,7 +57,7 @@ def solve_problems(
         max_decode_length (`int`, *optional*): Maximum number of symbols of a tree; by default the decoder's limit.
         reranker ([`PlausibilityReranker`], *optional*): Re-ranker that selects the most plausible answer in the beam.
         answer_match (`str`, *optional*, defaults to `"annotated"`): Target value, see [`metrics.answers_match`].
-        batch_size (`int`, *optional*, defaults to 64): Number of problems per batch; all problems if `None`.
+        batch_size (`int`, *optional*, defaults to 32): Number of problems per batch; all problems if `None`.
         progress (`Callable`, *optional*): Wraps the list of batches as `tqdm.tqdm` does; with `unfinished`, of chunks.
         unfinished (`str`, *optional*): Folder for intermediate results, with which an interrupted call resumes and
             processes under `accelerate launch` share the work. The caller must delete it.
@@ -128,11 +129,10 @@ def find_beams(
         beams[index] = Beam((), unknown[row], num_cut, processor.max_length)
         if positions:
             rows.append(row)
-    # Problems of similar length need little padding.
-    if batch_size is not None:
-        rows.sort(key=columns["length"].__getitem__, reverse=True)
-    size = batch_size or max(len(rows), 1)
-    batches = [rows[start : start + size] for start in range(0, len(rows), size)]
+    lengths = [columns["length"][row] for row in rows]
+    batches = []
+    for batch in batches_by_length(lengths, batch_size):
+        batches.append([rows[place] for place in batch])
     if progress is not None:
         batches = progress(batches)
     fault = None

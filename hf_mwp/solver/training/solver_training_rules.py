@@ -68,7 +68,11 @@ class SolverTrainingRules(TrainingRules):
 
     def data_collator(self) -> Any:
         self.processing_class.check_model(self.model)
-        return self.model.make_collator(self.processing_class)
+        collator = self.model.make_collator(self.processing_class)
+        if self.args.torch_compile:
+            # Otherwise nearly every batch needs a graph of its own.
+            collator.pad_trees = True
+        return collator
 
     def evaluation_collator(self, data_collator: Any) -> EvaluationCollator:
         return EvaluationCollator(data_collator)

@@ -21,8 +21,7 @@ def test_two_problems_worked_out_by_hand():
     assert trees.leaf_rows.tolist() == [0, 0]
     assert trees.leaf_symbols.tolist() == [2, 3]
     assert trees.merge_operators.tolist() == [0]
-    assert trees.merge_left.tolist() == [0]
-    assert trees.merge_right.tolist() == [1]
+    assert trees.merge_children.tolist() == [0, 1]
     assert trees.siblings.tolist() == [2, 0]
 
 
@@ -31,6 +30,30 @@ def test_padding_of_labels_does_not_change_the_positions():
     trees = TreeBatch.from_labels(labels, num_operators=2)
     assert trees.shape == (2, 5)
     assert torch.equal(labels.flatten()[trees.positions], trees.targets)
+
+
+def test_padded_levels_have_few_sizes_and_the_same_nodes():
+    sequences = [[1, 0, 2, 3, 4], [3], [0, 2, 0, 2, 0, 3, 4]]
+    trees = TreeBatch(sequences, num_operators=2)
+    padded = TreeBatch(sequences, num_operators=2, pad=True)
+    # Pairs of children: 16 for each level of operators.
+    assert padded.down_sizes == (3, 32, 32, 32, 32)
+    assert padded.up_sizes == (16, 16, 16, 16, 16)
+    assert padded.num_positions == 21
+    is_node = padded.positions < 21
+    for name in ("rows", "targets", "positions"):
+        assert sorted(getattr(padded, name)[is_node].tolist()) == sorted(getattr(trees, name).tolist())
+    assert (padded.positions[~is_node] == 21).all()
+    # All indices are within their level or buffer.
+    assert padded.parents.max() < 32
+    for name in ("siblings", "merge_children"):
+        assert 0 <= getattr(padded, name).min() <= getattr(padded, name).max() < sum(padded.up_sizes)
+
+
+def test_sizes_of_padded_levels_grow_by_factors_of_four():
+    padded = TreeBatch([[0, 2, 3]] * 17, num_operators=2, pad=True)
+    assert padded.down_sizes == (17, 128, 32, 32, 32)
+    assert padded.up_sizes == (64, 16, 16, 16, 16)
 
 
 def test_trees_are_moved_to_a_device():

@@ -161,6 +161,46 @@ def test_labels_equal_trees_and_padding_changes_nothing():
     torch.testing.assert_close(case.score(labels=case.labels).logits, logits)
 
 
+@pytest.mark.parametrize("trees", [None, [[5], [5]], [[0, 5, 5], [5]]], ids=["random", "leaves", "one operator"])
+def test_padded_levels_change_neither_outputs_nor_gradients(trees):
+    case = make_case(2, batch=9 if trees is None else 2)
+    case.trees = trees or case.trees
+    case.states.requires_grad_()
+    groups = torch.arange(case.positions.shape[1]).expand_as(case.positions)
+    output = case.score(trees=TreeBatch(case.trees, NUM_OPERATORS), number_groups=groups)
+    padded = case.score(trees=TreeBatch(case.trees, NUM_OPERATORS, pad=True), number_groups=groups)
+    torch.testing.assert_close(padded.logits, output.logits)
+    torch.testing.assert_close(padded.loss, output.loss)
+    gradients = gradients_of(output.loss + output.logits.clamp(-9, 9).sum(), case)
+    padded_gradients = gradients_of(padded.loss + padded.logits.clamp(-9, 9).sum(), case)
+    torch.testing.assert_close(padded_gradients, gradients, rtol=1e-3, atol=1e-4)
+
+
+def test_four_batches_with_padded_levels_share_a_graph():
+    graphs = []
+
+    def count_graphs(graph, example_inputs):
+        graphs.append(graph)
+        return graph.forward
+
+    decoder = make_case(0).decoder
+    compiled = torch.compile(decoder, backend=count_graphs, dynamic=True)
+    sizes = set()
+    for seed in (1, 4, 5, 7):
+        case = make_case(seed)
+        case.decoder = decoder
+        generator = torch.Generator().manual_seed(seed)
+        # At most four levels below the roots.
+        case.trees = [random_tree(generator, [5, 6], depth=1) for _ in range(4)]
+        trees = TreeBatch(case.trees, NUM_OPERATORS)
+        sizes.add((trees.shape, trees.down_sizes, trees.up_sizes))
+        padded = TreeBatch(case.trees, NUM_OPERATORS, pad=True)
+        loss = compiled(case.states, case.mask, case.positions, trees=padded).loss
+        torch.testing.assert_close(loss, case.score(trees=trees).loss)
+    assert len(sizes) == 4
+    assert len(graphs) == 1
+
+
 def test_bfloat16_stays_close():
     case = make_case(6)
     loss = case.score(labels=case.labels).loss

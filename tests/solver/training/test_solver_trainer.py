@@ -380,3 +380,10 @@ def test_distillation_config_is_accepted(processor, tmp_path):
     trainer = SolverTrainer(model=tiny_solver(processor), args=args, processing_class=processor)
     assert trainer.args.metric_for_best_model == "answer_accuracy"
     assert trainer.args.greater_is_better
+
+
+def test_trees_of_compiled_models_are_padded(make_trainer):
+    usual = make_trainer()
+    padded = make_trainer(torch_compile=True)
+    batches = [next(iter(trainer.get_train_dataloader())) for trainer in (usual, padded)]
+    assert [batch["trees"].is_padded for batch in batches] == [False, True]

@@ -18,6 +18,7 @@ from hf_mwp.solver.batches.tree_batch import TreeBatch
 from ..decoder import Decoder, DecoderPreTrainedModel
 from ..solve_output import SolveOutput
 from .configuration_gts import GTSConfig
+from .fixed_tree_search import FixedTreeSearch, uses_fixed_shapes
 from .tree_search import DecoderMemory, LiveWeights, TreeSearch, uses_numpy
 
 
@@ -61,7 +62,7 @@ class AdditiveScorer(nn.Module):
         return self._score(projected_keys.index_select(0, problems).add_(self.query(query).unsqueeze(-2)))
 
     def _score(self, hidden: Tensor) -> Tensor:
-        return torch.matmul(hidden.tanh_(), self.score.weight[0])
+        return self.score(hidden.tanh_()).squeeze(-1)
 
 
 class GTSDecoder(DecoderPreTrainedModel, Decoder):
@@ -163,24 +164,34 @@ class GTSDecoder(DecoderPreTrainedModel, Decoder):
         weights = weights.new_zeros(batch * num_goals, weights.shape[-1]).index_copy(0, rows, weights)
         return weights.view(batch, num_goals, -1) @ memory.states
 
+    def all_contexts(self, goal: Tensor, memory: DecoderMemory) -> Tensor:
+        """Return the contexts `(B, n, H)` of all goals `(B, n, H)`."""
+        scores = self.attention(self.dropout(goal), memory.keys.unsqueeze(1))
+        return _masked_softmax(scores, memory.padding.unsqueeze(1)) @ memory.states
+
     def symbol_scores(self, state: Tensor, candidate_keys: Tensor, missing: Tensor) -> Tensor:
-        """Return scores `(n, symbols)` of `state = [goal ; context]` `(n, 2 H)` with `candidate_keys` `(n, C, H)`, in
-        at least fp32. Numbers that are `missing` `(n, C)` in the problem get the smallest finite number."""
+        """Return scores `(..., symbols)` of `state = [goal ; context]` `(..., 2 H)` with `candidate_keys`
+        `(..., C, H)`, in at least fp32. Numbers that are `missing` `(..., C)` in the problem get the smallest finite
+        number."""
         state = self.dropout(state)
         candidates = at_least_fp32(self.candidate_scorer(state, candidate_keys))
         candidates = candidates.masked_fill(missing, torch.finfo(candidates.dtype).min)
         return torch.cat([self.operator_scorer(state), candidates], -1)
 
-    def expand(self, goal: Tensor, context: Tensor, operators: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the goals `(n, H)` of the left and right children of operator nodes, from the nodes' goals and
-        contexts `(n, H)` and operator ids `(n,)`, before [`left_goal`] or [`right_goal`]."""
-        inputs = torch.cat([goal, context, self.operator_embedding(operators).to(goal.dtype)], -1)
+    def embed_operators(self, operators: Tensor) -> Tensor:
+        """Return the embeddings `(n, operator_embedding_size)` of operator ids `(n,)`, in the dtype of the layers."""
+        return self.operator_embedding(operators).to(self.merge.linear.weight.dtype)
+
+    def expand(self, state: Tensor, operators: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the goals `(n, H)` of the left and right children of operator nodes, from the nodes' states
+        `[goal ; context]` `(n, 2 H)` and embedded operators, before [`left_goal`] or [`right_goal`]."""
+        inputs = torch.cat([state, operators], -1)
         return self.generate_children(self.dropout(inputs)).chunk(2, -1)
 
-    def combine(self, operators: Tensor, left: Tensor, right: Tensor) -> Tensor:
-        """Return the embeddings `(n, H)` of subtrees from their operator ids and their children's embeddings."""
-        inputs = torch.cat([self.operator_embedding(operators).to(left.dtype), left, right], -1)
-        return self.merge(self.dropout(inputs))
+    def combine(self, operators: Tensor, children: Tensor) -> Tensor:
+        """Return the embeddings `(n, H)` of subtrees, from their embedded operators and their children's embeddings
+        `[left ; right]` `(n, 2 H)`."""
+        return self.merge(self.dropout(torch.cat([operators, children], -1)))
 
     def left_goal(self, goal: Tensor) -> Tensor:
         """Transform the goal of a node without a left sibling."""
@@ -221,14 +232,14 @@ class GTSDecoder(DecoderPreTrainedModel, Decoder):
         trees = trees.to(encoder_hidden_states.device)
         memory = self.encode(encoder_hidden_states, attention_mask, number_positions)
         # Goals of right children need the embeddings of their left siblings, so subtrees come first.
-        goals, contexts = self._sweep_down(memory, trees, self._sweep_up(memory, trees))
-        state = torch.cat([goals, contexts], -1)
+        state = self._sweep_down(memory, trees, self._sweep_up(memory, trees))
         # Select the candidates of each node's problem.
         keys = memory.candidate_keys.index_select(0, trees.rows)
         scores = self.symbol_scores(state, keys, memory.missing.index_select(0, trees.rows))
         loss = self.tree_loss(scores, trees, number_groups) / batch
-        logits = scores.new_zeros(trees.shape[0] * trees.shape[1], scores.shape[-1])
-        logits = logits.index_copy(0, trees.positions, scores)
+        # Nodes that pad a level are written to a row behind those of the problems.
+        logits = scores.new_zeros(trees.num_positions + 1, scores.shape[-1])
+        logits = logits.index_copy(0, trees.positions, scores)[: trees.num_positions]
         return GTSOutput(loss=loss, logits=logits.view(*trees.shape, -1))
 
     def _sweep_up(self, memory: DecoderMemory, trees: TreeBatch) -> Tensor:
@@ -237,57 +248,60 @@ class GTSDecoder(DecoderPreTrainedModel, Decoder):
         num_candidates = memory.candidates.shape[1]
         leaves = trees.leaf_rows * num_candidates + trees.leaf_symbols - self.num_operators
         subtrees = memory.candidates.flatten(0, 1).index_select(0, leaves)
-        # Then height by height: all operators whose children are complete are merged with them at once.
-        done = 0
-        # Unused layers run on zero rows, because distributed training needs a gradient of each parameter.
-        for size in trees.up_sizes[1:] or (0,):
-            nodes = slice(done, done + size)
-            left = subtrees.index_select(0, trees.merge_left[nodes])
-            right = subtrees.index_select(0, trees.merge_right[nodes])
-            subtrees = torch.cat([subtrees, self.combine(trees.merge_operators[nodes], left, right)])
-            done += size
+        # Then height by height: all operators whose children are complete are merged with them at once. Unused layers
+        # run on zero rows, because distributed training needs a gradient of each parameter.
+        sizes = trees.up_sizes[1:] or (0,)
+        operators = self.embed_operators(trees.merge_operators).split(sizes)
+        children = trees.merge_children.split([2 * size for size in sizes])
+        for level, size in enumerate(sizes):
+            pairs = subtrees.index_select(0, children[level]).view(size, 2 * self.config.hidden_size)
+            subtrees = torch.cat([subtrees, self.combine(operators[level], pairs)])
         return subtrees
 
-    def _sweep_down(self, memory: DecoderMemory, trees: TreeBatch, subtrees: Tensor) -> tuple[Tensor, Tensor]:
-        """Return transformed goals and contexts `(nodes, H)`, by depth."""
+    def _sweep_down(self, memory: DecoderMemory, trees: TreeBatch, subtrees: Tensor) -> Tensor:
+        """Return the states `[goal ; context]` `(nodes, 2 H)` by depth, with transformed goals."""
         # Inputs of attention for each node, split into the levels of the trees.
         sizes = trees.down_sizes
         if len(sizes) < 2:
             # Run the unused layers on zero rows, see `_sweep_up`.
             sizes = (*sizes, 0)
         keys = memory.keys.index_select(0, trees.rows).split(sizes)
-        states = memory.states.index_select(0, trees.rows).split(sizes)
+        tokens = memory.states.index_select(0, trees.rows).split(sizes)
         padding = memory.padding.index_select(0, trees.rows).split(sizes)
-        goals = []
-        contexts = []
+        # Inputs of the goals of each level below the first: one row for each operator of the level above.
+        pairs = [size // 2 for size in sizes[1:]]
+        parents = trees.parents.split(pairs)
+        operators = self.embed_operators(trees.parent_operators).split(pairs)
+        siblings = subtrees.index_select(0, trees.siblings).split(pairs)
+        states = []
         goal = self.left_goal(memory.root)
-        done = 0
-        for level, size in enumerate(sizes):
+        for level in range(len(sizes)):
             if level:
                 # Create the goals of this level from the operators above: all left children, then all right children.
-                nodes = slice(done, done + size // 2)
-                parents = trees.parents[nodes]
-                parent_goals = goals[-1].index_select(0, parents)
-                parent_contexts = contexts[-1].index_select(0, parents)
-                left, right = self.expand(parent_goals, parent_contexts, trees.parent_operators[nodes])
-                siblings = subtrees.index_select(0, trees.siblings[nodes])
-                goal = torch.cat([self.left_goal(left), self.right_goal(right, siblings)])
-                done += size // 2
+                above = level - 1
+                parent_states = states[above].index_select(0, parents[above])
+                left, right = self.expand(parent_states, operators[above])
+                goal = torch.cat([self.left_goal(left), self.right_goal(right, siblings[above])])
             # The context of a goal: attention over the text of its problem.
             weights = _masked_softmax(self.attention(self.dropout(goal), keys[level]), padding[level])
-            goals.append(goal)
-            contexts.append(torch.bmm(weights.unsqueeze(1), states[level]).squeeze(1))
-        return torch.cat(goals), torch.cat(contexts)
+            context = torch.bmm(weights.unsqueeze(1), tokens[level]).squeeze(1)
+            states.append(torch.cat([goal, context], -1))
+        return torch.cat(states)
 
     def tree_loss(self, scores: Tensor, trees: TreeBatch, number_groups: Tensor | None) -> Tensor:
         """Return the sum of `-log p(target)` over nodes, in fp32. Equal numbers of the text count as one symbol."""
         log_probs = scores.float().log_softmax(-1)
+        targets = trees.targets.unsqueeze(1)
         if number_groups is None or number_groups.shape[1] == 0:
-            return -log_probs.gather(1, trees.targets.unsqueeze(1)).sum()
-        groups = symbol_groups(number_groups, self.num_symbols).index_select(0, trees.rows)
-        # Sum the probabilities of all symbols in the group of the target.
-        is_outside = groups != groups.gather(1, trees.targets.unsqueeze(1))
-        return -log_probs.masked_fill(is_outside, torch.finfo(log_probs.dtype).min).logsumexp(-1).sum()
+            target_log_probs = log_probs.gather(1, targets).squeeze(1)
+        else:
+            groups = symbol_groups(number_groups, self.num_symbols).index_select(0, trees.rows)
+            # Sum the probabilities of all symbols in the group of the target.
+            is_outside = groups != groups.gather(1, targets)
+            target_log_probs = log_probs.masked_fill(is_outside, torch.finfo(log_probs.dtype).min).logsumexp(-1)
+        if trees.is_padded:
+            target_log_probs = target_log_probs.masked_fill(trees.positions == trees.num_positions, 0.0)
+        return -target_log_probs.sum()
 
     @torch.no_grad()
     def generate(
@@ -306,7 +320,8 @@ class GTSDecoder(DecoderPreTrainedModel, Decoder):
                 encoder_hidden_states[0], attention_mask, number_positions, num_beams, length, num_return_sequences
             )
         memory = self.encode(encoder_hidden_states, attention_mask, number_positions)
-        return TreeSearch(self, memory, num_beams, length, num_return_sequences).run()
+        search = FixedTreeSearch if uses_fixed_shapes(memory.states) else TreeSearch
+        return search(self, memory, num_beams, length, num_return_sequences).run()
 
     def _generate_in_numpy(
         self,

@@ -99,7 +99,7 @@ class TreeSearch:
         operators = _indices((symbol >= 0) & ~is_leaf)
         if len(operators):
             former = rows[operators]
-            self._open(operators, symbol[operators], goal[former], context[former])
+            self._open(operators, symbol[operators], torch.cat([goal[former], context[former]], -1))
         leaves = _indices(is_leaf)
         if len(leaves):
             problems = leaves // parent.shape[1]
@@ -129,9 +129,9 @@ class TreeSearch:
         self.complete = self.complete.gather(1, parent) | (self.scores == -torch.inf)
         return parent, symbol.masked_fill(self.complete, -100)
 
-    def _open(self, rows: Tensor, operators: Tensor, goal: Tensor, context: Tensor) -> None:
+    def _open(self, rows: Tensor, operators: Tensor, state: Tensor) -> None:
         """Add operators: the left child is next, and the right child's goal is pushed onto the stack."""
-        left, right = self.decoder.expand(goal, context, operators)
+        left, right = self.decoder.expand(state, self.decoder.embed_operators(operators))
         self.goal[rows] = self.decoder.left_goal(left)
         top = self.depth[rows]
         self.stack[0, rows, top] = operators
@@ -149,8 +149,9 @@ class TreeSearch:
             if not len(ends):
                 break
             # Merge both subtrees with the operator, and remove it from the stack.
-            operators = self.stack[0, rows[ends], top[ends]]
-            merged = self.decoder.combine(operators, self._load(left[ends]), subtree[ends])
+            operators = self.decoder.embed_operators(self.stack[0, rows[ends], top[ends]])
+            children = torch.cat([self._load(left[ends]), subtree[ends]], -1)
+            merged = self.decoder.combine(operators, children)
             # With mixed precision on a GPU, `index_copy` needs equal dtypes.
             subtree = subtree.index_copy(0, ends, merged.to(subtree.dtype))
             self.depth[rows[ends]] = top[ends]
