@@ -48,7 +48,7 @@ def test_missing_record_is_an_error(make_pages):
         make_pages.benchmark("Deployed solvers", "no such row", 0)
 
 
-def test_deployed_answers_are_those_of_the_published_weights(make_pages):
+def test_deployed_answers_are_those_of_the_published_weights(make_pages, published_weights):
     record = json.loads((RESULTS / "deployed_answers.json").read_text("utf-8"))
     weights = (ROOT / "model_cards" / record["model"] / "model.safetensors").read_bytes()
     assert record["weights"] == hashlib.sha256(weights).hexdigest(), "run examples/benchmarks/deploy.py --answers"
