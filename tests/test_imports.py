@@ -267,6 +267,18 @@ def test_solving_to_a_file_without_pytorch_needs_no_torch(solver_folder, tmp_pat
     assert len((tmp_path / "answers.jsonl").read_text("utf-8").splitlines()) == 1
 
 
+def test_solving_with_pytorch_does_not_import_datasets(solver_folder, tmp_path):
+    code = """
+        import sys
+        from hf_mwp.commands.main import main
+
+        assert main(["solve", "--runtime", "torch", "--model", sys.argv[1], "4个苹果和2个梨"]) == 0
+        assert "torch" in sys.modules
+        assert "datasets" not in sys.modules
+    """
+    run_fresh(tmp_path, (textwrap.dedent(code), solver_folder))
+
+
 def test_runtime_imports_neither_pytorch_nor_transformers_which_register_later(solver_folder):
     run(f"""
         import importlib, importlib.util, sys

@@ -107,7 +107,7 @@ def solve(args: SolveArguments) -> Iterator[tuple[dict[str, Any], list[Mapping[s
         UsageError: There is no problem, or a file, the model or an option is invalid.
         DataError: A line of the file is damaged.
     """
-    check_one_process("solve ... --output FILE", launches=False)
+    check_one_process("solve (without --output)", launches=False)
     pending: deque[list[dict[str, Any]]] = deque()
 
     def remembered(blocks: Iterable[list[dict[str, Any]]]) -> Iterator[list[dict[str, Any]]]:

@@ -1,5 +1,6 @@
 """Worker processes that apply a function to items."""
 
+import copy
 import os
 import pickle
 import signal
@@ -127,9 +128,11 @@ def _work(connection: Connection, load: Callable[[], Callable[[Any], Any]]) -> N
 
 
 def _picklable(error: Exception) -> Exception:
-    """Return the error or, if it cannot be pickled, one with the same text."""
+    """Return the error or, if it cannot be pickled and read again, one with the same text."""
     try:
-        pickle.loads(pickle.dumps(error))  # noqa: S301 (of this process)
+        pickle.dumps(error)
+        # Creates the error as reading the pickle does.
+        copy.deepcopy(error)
     except Exception:
         return RuntimeError(f"{type(error).__name__}: {error}")
     return error
