@@ -140,4 +140,4 @@ dist: $(STAMPS)/dev
 	$(BIN)/python -m build --outdir dist .
 
 clean:
-	rm -rf .venv .venv-oldest .venv-newest .mypy_cache build dist docs/site docs/.cache *.egg-info .pytest_cache .ruff_cache .hypothesis .bench
+	rm -rf .venv .venv-oldest .venv-newest .mypy_cache build dist docs/site docs/site_pages docs/.cache *.egg-info .pytest_cache .ruff_cache .hypothesis .bench

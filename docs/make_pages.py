@@ -1,9 +1,10 @@
 """
-Writes the pages of the site that are made from other files of the repository:
+Writes the pages that are made from other files of the repository:
 
 - `pages/guides/choose.md` from `templates/choose.md`, whose figures come from the records in `examples/results`;
-- `pages/results/*.md` from the pages on results, tables, benchmarks and data in `examples`. Their links lead to pages
-  of the site, or to the repository if the environment variable `HF_MWP_REPOSITORY` has its address.
+- `site_pages`, from which the site is built: the folder `pages`, and the pages on results, tables, benchmarks and data
+  in `examples`. In the repository, links lead to files. On the site, they lead to pages; links to other files lead to
+  the repository, if the environment variable `HF_MWP_REPOSITORY` has its address, and are plain text otherwise.
 
     python docs/make_pages.py            # as `make docs` does
     python docs/make_pages.py --check    # fail if choose.md differs from its records
@@ -13,6 +14,7 @@ import argparse
 import json
 import os
 import re
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -24,9 +26,11 @@ from jinja2 import Environment, StrictUndefined
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent
 RESULTS = ROOT / "examples" / "results"
+PAGES = DOCS / "pages"
+SITE_PAGES = DOCS / "site_pages"
 TEMPLATE = DOCS / "templates" / "choose.md"
 CHOOSE = Path("guides") / "choose.md"
-# Pages of the repository that are also pages of the site, by their file in `pages`.
+# Pages of other folders that are also pages of the site.
 COPIED = {
     "results/results.md": ROOT / "examples" / "results" / "README.md",
     "results/reproduce.md": ROOT / "examples" / "reproduce" / "README.md",
@@ -118,23 +122,31 @@ def choose_page() -> str:
     return environment.from_string(TEMPLATE.read_text("utf-8")).render()
 
 
-def copied_page(page: str, source: Path, repository: str | None = None) -> str:
-    """Return the text of a page of the repository with links that work on the site."""
+def site_page(page: str, source: Path, repository: str | None = None) -> str:
+    """
+    Return the text of a page with links that work on the site.
+
+    Args:
+        page (`str`): Path of the page on the site.
+        source (`Path`): Its file in the repository.
+        repository (`str`, *optional*): Address of the repository.
+    """
     targets = {path.resolve(): name for name, path in COPIED.items()}
     folder = Path(page).parent
 
     def rewrite(match: re.Match) -> str:
         mark, text, target, anchor = match.groups(default="")
         path = (source.parent / target).resolve()
-        inside = path.relative_to(ROOT)
         name = targets.get(path)
-        if name is None and inside.is_relative_to("docs/pages"):
-            name = inside.relative_to("docs/pages").as_posix()
+        if name is None and path.is_relative_to(PAGES):
+            name = path.relative_to(PAGES).as_posix()
         if name is not None:
-            return f"[{text}]({Path(os.path.relpath(name, folder)).as_posix()}{anchor})"
+            return f"{mark}[{text}]({Path(os.path.relpath(name, folder)).as_posix()}{anchor})"
+        if not path.exists():
+            raise FileNotFoundError(f"{source.relative_to(ROOT)} links to {target}, which does not exist.")
         if repository is not None:
             kind = "raw" if mark else "blob"
-            return f"{mark}[{text}]({repository}/{kind}/HEAD/{inside.as_posix()}{anchor})"
+            return f"{mark}[{text}]({repository}/{kind}/HEAD/{path.relative_to(ROOT).as_posix()}{anchor})"
         if mark:
             return ""
         return text
@@ -142,24 +154,28 @@ def copied_page(page: str, source: Path, repository: str | None = None) -> str:
     return LINK.sub(rewrite, source.read_text("utf-8"))
 
 
-def write_pages(pages: Path, repository: str | None = None) -> None:
-    """Write all pages into a folder."""
-    (pages / CHOOSE).write_text(choose_page(), encoding="utf-8")
-    for page, source in COPIED.items():
-        path = pages / page
+def write_site_pages(target: Path, repository: str | None = None) -> None:
+    """Write the folder from which the site is built."""
+    shutil.rmtree(target, ignore_errors=True)
+    shutil.copytree(PAGES, target)
+    sources = dict(COPIED)
+    for path in PAGES.rglob("*.md"):
+        sources[path.relative_to(PAGES).as_posix()] = path
+    for page, source in sources.items():
+        path = target / page
         path.parent.mkdir(exist_ok=True)
-        path.write_text(copied_page(page, source, repository), encoding="utf-8")
+        path.write_text(site_page(page, source, repository), encoding="utf-8")
 
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Write the pages that are made from other files.")
     parser.add_argument("--check", action="store_true", help="fail if choose.md differs from its records")
     args = parser.parse_args(arguments)
-    pages = DOCS / "pages"
     if not args.check:
-        write_pages(pages, os.environ.get("HF_MWP_REPOSITORY"))
+        (PAGES / CHOOSE).write_text(choose_page(), encoding="utf-8")
+        write_site_pages(SITE_PAGES, os.environ.get("HF_MWP_REPOSITORY"))
         return 0
-    if (pages / CHOOSE).read_text("utf-8") != choose_page():
+    if (PAGES / CHOOSE).read_text("utf-8") != choose_page():
         print(f"{CHOOSE} differs from its records. Run `python docs/make_pages.py`.", file=sys.stderr)
         return 1
     return 0

@@ -48,7 +48,7 @@ def test_missing_record_is_an_error(make_pages):
         make_pages.benchmark("Deployed solvers", "no such row", 0)
 
 
-def test_deployed_answers_are_those_of_the_published_weights(make_pages):
+def test_deployed_answers_are_those_of_the_published_weights(make_pages, published_weights):
     record = json.loads((RESULTS / "deployed_answers.json").read_text("utf-8"))
     weights = (ROOT / "model_cards" / record["model"] / "model.safetensors").read_bytes()
     assert record["weights"] == hashlib.sha256(weights).hexdigest(), "run examples/benchmarks/deploy.py --answers"
@@ -56,15 +56,36 @@ def test_deployed_answers_are_those_of_the_published_weights(make_pages):
         assert make_pages.benchmark_answers(name) == (right["greedy"], right["default"])
 
 
-def test_links_of_copied_pages_lead_to_the_site_or_the_repository(make_pages, tmp_path, monkeypatch):
-    source = RESULTS / "README.md"
-    text = "[m](../../docs/pages/api/metrics.md#x) [r](../reproduce/README.md) [t](tables/a.md) ![i](a.png) [w](https://a.b)"
+def test_links_lead_to_the_site_or_the_repository(make_pages, monkeypatch):
+    text = (
+        "[m](../../docs/pages/api/metrics.md#x) [r](../reproduce/README.md) [t](tables/lora-cpu.md) "
+        "![i](accuracy.png) [w](https://a.b)"
+    )
     monkeypatch.setattr(Path, "read_text", lambda self, *_: text)
-    page = make_pages.copied_page("results/results.md", source)
+    page = make_pages.site_page("results/results.md", RESULTS / "README.md")
     assert page == "[m](../api/metrics.md#x) [r](reproduce.md) t  [w](https://a.b)"
-    page = make_pages.copied_page("results/results.md", source, "https://host/name")
-    assert "[t](https://host/name/blob/HEAD/examples/results/tables/a.md)" in page
-    assert "![i](https://host/name/raw/HEAD/examples/results/a.png)" in page
+    page = make_pages.site_page("results/results.md", RESULTS / "README.md", "https://host/name")
+    assert "[t](https://host/name/blob/HEAD/examples/results/tables/lora-cpu.md)" in page
+    assert "![i](https://host/name/raw/HEAD/examples/results/accuracy.png)" in page
+
+
+def test_links_of_guides_to_files_become_links_to_pages(make_pages, monkeypatch):
+    text = "[r](../../../examples/results/README.md#a) [s](solve.md) [g](../glossary.md#b)"
+    monkeypatch.setattr(Path, "read_text", lambda self, *_: text)
+    page = make_pages.site_page("guides/train.md", PAGES / "guides" / "train.md")
+    assert page == "[r](../results/results.md#a) [s](solve.md) [g](../glossary.md#b)"
+
+
+def test_link_to_a_missing_file_is_an_error(make_pages, monkeypatch):
+    monkeypatch.setattr(Path, "read_text", lambda self, *_: "[n](nowhere.md)")
+    with pytest.raises(FileNotFoundError, match="links to nowhere.md"):
+        make_pages.site_page("results/results.md", RESULTS / "README.md")
+
+
+def test_site_has_all_pages(make_pages, tmp_path):
+    make_pages.write_site_pages(tmp_path / "pages")
+    for page in (*make_pages.COPIED, "index.md", "guides/choose.md", "styles/site.css"):
+        assert (tmp_path / "pages" / page).is_file()
 
 
 SOUGHT = {

@@ -92,9 +92,9 @@ def test_docstrings_are_parsed(tmp_path, monkeypatch):
 
 def test_site_builds_and_loads_nothing_from_elsewhere(tmp_path):
     pytest.importorskip("zensical")
-    shutil.copytree(DOCS, tmp_path / "docs", ignore=shutil.ignore_patterns("site", ".cache"))
+    shutil.copytree(DOCS, tmp_path / "docs", ignore=shutil.ignore_patterns("site", "site_pages", ".cache"))
     (tmp_path / "hf_mwp").symlink_to(DOCS.parent / "hf_mwp")
-    load_make_pages().write_pages(tmp_path / "docs" / "pages")
+    load_make_pages().write_site_pages(tmp_path / "docs" / "site_pages")
     command = [sys.executable, "-m", "zensical", "build", "--strict", "--config-file", "docs/mkdocs.yml"]
     result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert result.returncode == 0, result.stdout + result.stderr
