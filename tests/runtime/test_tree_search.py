@@ -68,8 +68,12 @@ def test_best_trees_do_not_depend_on_their_number(seed, beams, count):
     _, runtime = decoders(seed)
     states = encoder_states(seed=seed)
     count = min(count, beams)
-    every = runtime.search(states, [1, 4], beams, beams)
-    assert runtime.search(states, [1, 4], beams, count) == every[:count]
+    all_results = runtime.search(states, [1, 4], beams, beams)
+    results = runtime.search(states, [1, 4], beams, count)
+    assert [ids for ids, _ in results] == [ids for ids, _ in all_results[:count]]
+    scores = [score for _, score in all_results[:count]]
+    # Fewer rows in a product round differently.
+    np.testing.assert_allclose([score for _, score in results], scores, atol=1e-4)
 
 
 @settings(max_examples=30, deadline=None)
