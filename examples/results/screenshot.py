@@ -1,5 +1,6 @@
 """
-Takes pictures of the page of `hf-mwp app` with headless Chromium: `page.png` and, in Chinese, `page_zh.png`.
+Takes pictures of the page of `hf-mwp app` with headless Chromium: `page.png` and, in Chinese, `page_zh.png`, which
+needs a Chinese font. Pillow, which Matplotlib installs, crops them.
 
     python examples/results/screenshot.py
 """

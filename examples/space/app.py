@@ -31,6 +31,7 @@ LEAF = 56  # minimum width of a leaf, in pixels
 STYLE = """
 <style>
 .mwp mark { background: #fff1c2; color: #1c2330; border-radius: 4px; padding: 0 3px; }
+.mwp article + article { margin-top: 12px; padding-top: 12px; border-top: 1px solid #98a2b3; }
 .mwp .best { display: flex; flex-wrap: wrap; gap: 8px 32px; align-items: center; }
 .mwp .solution { flex: 1 1 200px; min-width: 0; overflow-wrap: anywhere; }
 .mwp .value { font-size: 44px; font-weight: 700; line-height: 1.2; }
@@ -85,10 +86,8 @@ def _problem(solver: RuntimeSolver, text: str, language: str, explains: bool) ->
         blocks.append(f'<p class="error">{escape(solution["error"][language])}</p>')
     for warning in solution["warnings"]:
         blocks.append(f'<p class="warning">{escape(warning[language])}</p>')
-    milliseconds = f"{solution['milliseconds']:.0f} ms"
     if answers:
-        milliseconds = f"{_certainty(answers[0], language)} · {milliseconds}"
-    blocks.append(f'<p class="soft">{milliseconds}</p>')
+        blocks.append(f'<p class="soft">{_certainty(answers[0], language)} · {solution["milliseconds"]:.0f} ms</p>')
     if answers and explains:
         measure = "plausibility" if "plausibility" in answers[0] else "probability"
         blocks.append(f'<p class="soft">{words[f"{measure}_meaning"]}</p>')
@@ -98,7 +97,7 @@ def _problem(solver: RuntimeSolver, text: str, language: str, explains: bool) ->
         items.append(f"<li><b>{escape(answer['value'])}</b> {escape(answer['written'])} {certainty}</li>")
     if items:
         blocks.append(f"<details><summary>{words['candidates']}</summary><ul>{''.join(items)}</ul></details>")
-    return "".join(blocks)
+    return f"<article>{''.join(blocks)}</article>"
 
 
 def _best(answer: dict[str, Any], language: str) -> str:

@@ -1,6 +1,7 @@
 """Solve math word problems given as arguments, in a file, or on standard input (one per line, answered immediately). A
 problem without an answer is listed with its error and does not change the exit status 0."""
 
+import copy
 import json
 import sys
 from collections import deque
@@ -23,7 +24,7 @@ from hf_mwp.utils.option import option
 from hf_mwp.utils.usage_error import UsageError
 from hf_mwp.utils.worker_processes import in_order, map_in_processes
 
-from .options.search_options import RankedSearchOptions, find_device
+from .options.search_options import RankedSearchOptions, find_device, has_gpu
 from .tasks.reporter import SILENT, Reporter
 from .terminal.console import CommandConsole, print_solution, quiet_libraries
 
@@ -58,7 +59,8 @@ class SolveArguments(RankedSearchOptions, FileArguments):
     runtime: str = option(
         "auto",
         "Library that runs the model: torch, or numpy, which starts faster and solves one problem at a time; auto: "
-        "without a device, numpy for exports and, if it supports the model, for problems that are not from a file.",
+        "without a device, numpy for exports and, if it supports the model, for problems that are not from a file and "
+        "for several processes without a GPU.",
         choices=("auto", "numpy", "torch"),
     )
 
@@ -147,10 +149,11 @@ def _answer_blocks(
 ) -> Iterable[tuple[int, list[list[Mapping[str, Any]]]]]:
     """Solve blocks in this process or in `args.processes`. Yields the index of a block and the results of its
     problems."""
-    load = partial(_load_answers, args)
     if args.processes == 1:
-        return enumerate(map(load(), blocks))
-    return map_in_processes(load, blocks, args.processes)
+        return enumerate(map(_load_answers(args), blocks))
+    args = copy.copy(args)
+    args.runtime = _runtime(args)
+    return map_in_processes(partial(_load_answers, args), blocks, args.processes)
 
 
 def _load_answers(args: SolveArguments) -> Callable[[Sequence[Mapping[str, Any]]], list[list[Mapping[str, Any]]]]:
@@ -173,9 +176,13 @@ def _runtime(args: SolveArguments) -> str:
         return "torch"
     from hf_mwp.runtime.solver import EXPORT_RECORD, can_load
 
-    is_export = (Path(args.model) / EXPORT_RECORD).is_file()
+    if (Path(args.model) / EXPORT_RECORD).is_file():
+        return "numpy"
+    # One process of PyTorch uses all cores, and a GPU; several processes of NumPy use all cores, too.
+    if args.file and (args.processes == 1 or has_gpu()):
+        return "torch"
     # Without PyTorch, the runtime says why it cannot load a model.
-    if is_export or (not args.file and (can_load(args.model) or not find_spec("torch"))):
+    if can_load(args.model) or not find_spec("torch"):
         return "numpy"
     return "torch"
 

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from hf_mwp.commands import solve as solve_module
 from hf_mwp.commands.main import main
 from hf_mwp.commands.solve import SolveArguments, solve, solve_to_output
 from hf_mwp.solver.data.data_error import DataError
@@ -418,13 +419,35 @@ def test_processes_answer_as_one_process_does(solver_folder, tmp_path, answers_o
     path = tmp_path / "problems.jsonl"
     rows = [{"id": number, "text": f"{number}个苹果和{number + 1}个梨{'，共几个？' * number}"} for number in range(6)]
     write_rows(path, [*rows, {"id": 6, "text": "4" * 200_000}])
-    argv = ["--model", solver_folder, "--runtime", "numpy", "--file", path]
-    expected = answers_of(*argv)
+    argv = ["--model", solver_folder, "--file", path]
+    expected = answers_of(*argv, "--runtime", "numpy")
     assert [answer["id"] for answer in expected] == list(range(7))
     assert answers_of(*argv, "--processes", 2) == expected
     output = tmp_path / "answers.jsonl"
     assert "7 problems" in output_of("solve", *argv, "--processes", 2, "--output", output)
     assert [json.loads(line) for line in output.read_text("utf-8").splitlines()] == expected
+
+
+@pytest.mark.parametrize(
+    ("options", "gpu", "runtime"),
+    [
+        ({}, False, "numpy"),
+        ({"device": "cpu"}, False, "torch"),
+        ({"file": "problems.txt"}, False, "torch"),
+        ({"file": "problems.txt", "processes": 2}, False, "numpy"),
+        ({"file": "problems.txt", "processes": 2}, True, "torch"),
+        ({"file": "problems.txt", "processes": 2, "runtime": "torch"}, False, "torch"),
+    ],
+)
+def test_library_that_runs_the_model(solver_folder, monkeypatch, options, gpu, runtime):
+    monkeypatch.setattr(solve_module, "has_gpu", lambda: gpu)
+    assert solve_module._runtime(SolveArguments(model=str(solver_folder), **options)) == runtime
+
+
+def test_library_for_a_model_that_the_runtime_does_not_support(tmp_path, monkeypatch):
+    monkeypatch.setattr(solve_module, "has_gpu", lambda: False)
+    assert solve_module._runtime(SolveArguments(model=str(tmp_path))) == "torch"
+    assert solve_module._runtime(SolveArguments(model=str(tmp_path), file="problems.txt", processes=2)) == "torch"
 
 
 def test_error_in_a_process_is_the_error_of_the_command(solver_folder, tmp_path, error_of):

@@ -44,7 +44,7 @@ def test_problem_without_an_answer_has_an_error(space, solver):
 
 def test_number_of_problems_is_limited(space, solver):
     html = space.show(solver, "\n".join(f"有{number}个和2个，一共几个？" for number in range(3, 40)))
-    assert html.count(" ms</p>") == 20
+    assert html.count("<article>") == 20
     assert "17 were left out" in html
     assert "too long" in space.show(solver, "字" * 400_000)
 

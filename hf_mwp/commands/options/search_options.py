@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from importlib.metadata import version
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from hf_mwp.commands.building.model_sources import locate_solver
@@ -85,3 +87,12 @@ def find_device(name: str | None) -> str:
         # Assign a different device to each process of the machine.
         return accelerators[int(os.environ["LOCAL_RANK"]) % len(accelerators)]
     return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def has_gpu() -> bool:
+    """Return whether PyTorch is installed and can use a CUDA GPU. A build for CPUs is not imported."""
+    if find_spec("torch") is None or version("torch").endswith("+cpu"):
+        return False
+    import torch
+
+    return torch.cuda.is_available()

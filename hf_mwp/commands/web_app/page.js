@@ -46,8 +46,6 @@ function percent(share) {
   return share > 0 && share < 0.001 ? "< 0.1 %" : `${(100 * share).toFixed(1)} %`;
 }
 
-// ---- The tree of an equation ----
-
 /** Return the nodes of a tree, given in prefix order: label, column, depth, and the children of an operator. */
 function treeNodes(prefix, numbers) {
   const nodes = [];
@@ -113,8 +111,6 @@ function drawTree(answer) {
   }
   return svg;
 }
-
-// ---- Results ----
 
 /** Return plausibility, probability and violations of an answer. */
 function certainty(answer) {
@@ -226,8 +222,6 @@ function showPage() {
   showStatus();
   byId("results").replaceChildren(...state.results.map(showResult));
 }
-
-// ---- Solving ----
 
 /** Return the index after the last line of the request that begins with the line `start`. */
 function requestEnd(lines, start) {
