@@ -197,14 +197,11 @@ def test_commands(inside, monkeypatch, capsys):
 
 # As for the commands, later snippets may use names of earlier ones.
 def test_python(inside, published_weights):
-    assert len(PYTHON) >= 3 and len(COMMANDS) >= 8 and len(SHOWN) == 2
+    assert len(PYTHON) >= 2 and len(COMMANDS) >= 5 and len(SHOWN) == 1
     names: dict = {"__name__": "__main__"}
     for number, code in enumerate(PYTHON, start=1):
         exec(compile(code, f"README.md, Python snippet {number}", "exec"), names)
     assert AutoModelForSequenceClassification.from_pretrained("runs/classifier").config.num_hidden_layers == 3
-    before = names["model"].config
-    after = names["smaller"].config
-    assert sum(after.heads_per_layer) == -(-7 * before.num_hidden_layers * before.num_attention_heads // 10)
 
 
 @pytest.mark.parametrize("page", LINKED, ids=lambda page: str(page.relative_to(ROOT)))
