@@ -3,7 +3,8 @@
 Test problems are solved one at a time and in batches of 32, greedily and with 5 beams; the encoder alone also reads
 them. Solvers and ways alternate in each round.
 
-    python examples/benchmarks/decoders.py FOLDER FOLDER [--dataset mawps] [--problems 96] [--rounds 3] [--write]
+    python examples/benchmarks/decoders.py FOLDER FOLDER [--dataset mawps] [--problems 96] [--rounds 3] [--quick]
+        [--write]
 """
 
 import argparse
@@ -31,8 +32,13 @@ def parse_arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--problems", type=int, default=96)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--quick", action="store_true", help="four problems and one round: only to see it run")
     parser.add_argument("--write", action="store_true", help="put the table into RESULTS.md")
-    return parser.parse_args(argv)
+    args = parser.parse_args(argv)
+    if args.quick:
+        args.problems = 4
+        args.rounds = 1
+    return args
 
 
 def measure(args: argparse.Namespace) -> dict[str, dict[str, float]]:

@@ -6,7 +6,8 @@ alternate, so that other load on the machine affects all alike. The BERT-base-sh
 in `solving.py`, its hidden states are computed and then replaced by the student's, so that both search the same
 trees with the same decoder (the wider decoder of a real teacher is not counted). The startup time is that of
 `hf-mwp solve` in a new process, files in the page cache, until the answer is printed. Heads are pruned by the
-gradient of their gates on 64 training problems, without further training.
+gradient of their gates on 64 training problems, without further training. A last table has the default search of each
+published solver in NumPy, with the margin of scores in its folder and without.
 
     python examples/benchmarks/deploy.py [--problems 1000] [--timed 96] [--rounds 2] [--starts 3] [--quick] [--write]
 
@@ -19,6 +20,7 @@ written as a record, from which the guides take them:
 import argparse
 import hashlib
 import json
+import math
 import os
 import shutil
 import subprocess
@@ -41,11 +43,13 @@ from hf_mwp import MwpCollator, MwpSolver, MwpStudentConfig, MwpStudentModel, lo
 from hf_mwp.commands.export import ExportArguments, export_solver
 from hf_mwp.compress.pruning import GateGradient, choose_heads, prune_heads
 from hf_mwp.runtime import load_solver as load_runtime
+from hf_mwp.runtime.default_search import DefaultSearch
 from hf_mwp.solver.metrics.matching import answers_match
 
 
 ROOT = Path(__file__).parents[2]
 SOLVER = ROOT / "model_cards" / "mwp-student-3L-gts-math23k-gemma"
+DATASETS = {"zh": "math23k", "en": "mawps"}
 BERT = "12 x 768, PyTorch"
 STUDENT = "student, PyTorch"
 BATCH_SIZE = 32
@@ -231,6 +235,37 @@ def measure_start(variant: Variant, text: str, starts: int) -> tuple[float, floa
     return min(wall_seconds), min(cpu_seconds), min(resident_bytes)
 
 
+def measure_margins(folders: Sequence[Path], timed: int, rounds: int) -> dict[str, list[np.ndarray]]:
+    """Measure CPU seconds per call of the default search of solvers in NumPy, with the margin of scores of the folder
+    and without, on test problems of their language: `name -> [(calls,), (calls,)]`."""
+    seconds = {}
+    for folder in folders:
+        solve = load_runtime(folder)
+        dataset = load_mwp_dataset(DATASETS[solve.reader.language])["test"]
+        texts = dataset.select(range(timed))["text"]
+        best = [np.full(timed, np.inf), np.full(timed, np.inf)]
+        solve(texts[0])
+        for _ in range(rounds):
+            for call, text in enumerate(texts):
+                for way, options in enumerate(({}, {"score_margin": math.inf})):
+                    began = time.process_time()
+                    solve(text, **options)
+                    best[way][call] = min(best[way][call], time.process_time() - began)
+        seconds[folder.name] = best
+    return seconds
+
+
+def report_margins(seconds: dict[str, list[np.ndarray]]) -> str:
+    """Return a table of milliseconds with and without the margin, and of their ratio."""
+    rows = []
+    for name, (within, without) in seconds.items():
+        medians = [np.median(within), np.median(without)]
+        cells = [f"{1e3 * median:.1f}" for median in medians]
+        rows.append([name, *cells, f"{medians[1] / medians[0]:.2f}"])
+    head = ["", "margin, p50, ms", "no margin, p50, ms", "times faster"]
+    return f"Default search of the published solvers in NumPy at batch 1, CPU time.\n\n{table(head, rows)}"
+
+
 def folder_size(folder: Path) -> int:
     """Return the size of the files needed to solve, without records, cards and digests of training texts."""
     not_needed = {"training_texts.safetensors", "record.json", "README.md"}
@@ -296,7 +331,9 @@ def measure(args: argparse.Namespace, sizes: dict[str, int] = LARGE) -> str:
         solvers = make_solvers(variants, texts, sizes)
         times = measure_times(solvers, texts, args.rounds)
         right = count_right(solvers, rows)
-    return report(times, starts, right, on_disk, args.problems, len(texts))
+    folders = sorted(path.parent for path in SOLVER.parent.glob(f"*/{DefaultSearch.file_name}"))
+    margins = report_margins(measure_margins(folders, args.timed, args.rounds))
+    return f"{report(times, starts, right, on_disk, args.problems, len(texts))}\n\n{margins}"
 
 
 def main() -> None:

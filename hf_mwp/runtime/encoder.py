@@ -9,12 +9,16 @@ import numpy as np
 
 from hf_mwp.utils.usage_error import UsageError
 
+from .few_rows_linear import FewRowsLinear
 from .weights import Linear, Weights
 
 
 GRAPH = "encoder.onnx"
 STUDENT = "mwp_student"
 """Type of the encoder that the runtime computes without a graph."""
+
+BLOCK_WIDTH = 32
+"""Number of columns of the blocks of matrices, for texts of some 40 tokens."""
 
 
 class Encoder:
@@ -61,20 +65,18 @@ class Encoder:
         return np.cumsum(is_token) * is_token + offset - 1
 
     def _attend(self, states: np.ndarray, layer: Mapping[str, Any]) -> np.ndarray:
-        output = layer["attention_output"]
         if layer["heads"] == 0:
-            return output[1]
-        projected = apply_linear(layer["query_key_value"], states)
+            return layer["attention_output"]
+        projected = layer["query_key_value"](states)
         projected = projected.reshape(len(states), 3, layer["heads"], self.config["head_dim"])
         query, key, value = projected.transpose(1, 2, 0, 3)
-        return apply_linear(output, attention(query, key, value))
+        return layer["attention_output"](attention(query, key, value))
 
     def _feed_forward(self, states: np.ndarray, layer: Mapping[str, Any]) -> np.ndarray:
-        output = layer["output"]
         if layer["neurons"] == 0:
-            return output[1]
-        hidden = self.activation(apply_linear(layer["intermediate"], states))
-        return apply_linear(output, hidden)
+            return layer["output"]
+        hidden = self.activation(layer["intermediate"](states))
+        return layer["output"](hidden)
 
     def _normalise(self, states: np.ndarray, norm: Linear) -> np.ndarray:
         width = states.shape[-1]
@@ -111,16 +113,16 @@ class Encoder:
             scaling = self.config["head_dim"] ** -0.5
             matrix = np.concatenate([query * scaling, key, value], -1)
             bias = np.concatenate([query_bias * scaling, key_bias, value_bias], -1)
-            layer["query_key_value"] = matrix, bias
+            layer["query_key_value"] = FewRowsLinear(matrix, bias, BLOCK_WIDTH)
         if layer["neurons"]:
-            layer["intermediate"] = self.weights.linear(f"{prefix}.intermediate.dense")
+            layer["intermediate"] = FewRowsLinear(*self.weights.linear(f"{prefix}.intermediate.dense"), BLOCK_WIDTH)
         return layer
 
-    def _last(self, prefix: str) -> tuple[np.ndarray | None, np.ndarray]:
-        """Return matrix and bias of a sublayer's last linear layer; matrix is `None` if all its inputs are pruned."""
+    def _last(self, prefix: str) -> FewRowsLinear | np.ndarray:
+        """Return a sublayer's last linear layer, or its bias if all its inputs are pruned."""
         if f"{prefix}.weight" in self.weights:
-            return self.weights.linear(prefix)
-        return None, self.weights[f"{prefix}.bias"]
+            return FewRowsLinear(*self.weights.linear(prefix), BLOCK_WIDTH)
+        return self.weights[f"{prefix}.bias"]
 
     def _bottleneck(self, prefix: str) -> tuple[Linear, Linear]:
         expand = np.ascontiguousarray(self.weights[f"{prefix}.expand_weight"].T)

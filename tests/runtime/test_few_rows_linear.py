@@ -26,5 +26,5 @@ def test_transposed_view_is_not_copied():
 
 
 def test_width_of_the_blocks_divides_that_of_a_view():
-    widths = {number: block_width(number) for number in (1, 5, 64, 67, 128, 156, 624, 134)}
+    widths = {number: block_width(number, 64) for number in (1, 5, 64, 67, 128, 156, 624, 134)}
     assert widths == {1: 1, 5: 5, 64: 64, 67: 67, 128: 64, 156: 52, 624: 52, 134: 134}
