@@ -3,7 +3,7 @@
 Both solve Math23k problems with the same 3 x 312 encoder, the same weights and the same batches; the script checks
 that scores and equations agree before it measures. Each number of threads runs in a new process.
 
-    python examples/benchmarks/gts.py [--threads 1 2] [--steps 10] [--problems 256] [--write]
+    python examples/benchmarks/gts.py [--threads 1 2] [--steps 10] [--problems 256] [--quick] [--write]
 """
 
 import argparse
@@ -21,7 +21,7 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 
 
-def parse_arguments() -> argparse.Namespace:
+def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Batched GTS decoder against MWPToolkit's, on Math23k.")
     parser.add_argument("--data-dir", help="folder of Math23k, if not the one in examples/data")
     parser.add_argument("--cache-dir", default=str(ROOT / ".bench"), help="where the peer and the weights are kept")
@@ -30,9 +30,17 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--steps", type=int, default=10, help="training steps to measure, ours and the peer's in turn")
     parser.add_argument("--problems", type=int, default=256, help="held-out problems to solve")
     parser.add_argument("--fit-steps", type=int, default=200, help="steps that make the weights, once, then kept")
+    parser.add_argument("--quick", action="store_true", help="few problems and one step: only to see it run")
     parser.add_argument("--write", action="store_true", help="put the tables into RESULTS.md")
     parser.add_argument("--measure", type=Path, help=argparse.SUPPRESS)
-    return parser.parse_args()
+    args = parser.parse_args(argv)
+    if args.quick:
+        args.threads = args.threads[:1]
+        args.batch_size = 8
+        args.steps = 1
+        args.problems = 16
+        args.fit_steps = 4
+    return args
 
 
 def run(args: argparse.Namespace, threads: int) -> dict:

@@ -77,7 +77,7 @@ def fitted_solver(args: argparse.Namespace, processor: MwpProcessor, rows: list[
     optimizer = torch.optim.AdamW(groups, fused=True)
     draw = random.Random(SEED)
     for _ in range(args.fit_steps):
-        train_step(solver, collator(draw.sample(rows, 32)), optimizer)
+        train_step(solver, collator(draw.sample(rows, min(32, len(rows)))), optimizer)
     solver.save_pretrained(folder)
     return solver
 
@@ -238,12 +238,15 @@ def measure_training(
         batch = collator(rows)
         peer_batch = peer.batch(batch)
         own_batch = peer.batch(collator(own_rows))
-        if not number:  # warms up, and counts
+        if not number:
+            # Count the calls of the second step, because the first creates the optimizer's state.
+            train_step(solver, batch, optimizer)
+            peer.train_step(peer_batch, peer_optimizer)
+            peer.train_step(own_batch, own_optimizer)
             with OperatorCounter() as counter:
                 train_step(solver, batch, optimizer)
             with OperatorCounter() as peer_counter:
                 peer.train_step(peer_batch, peer_optimizer)
-            peer.train_step(own_batch, own_optimizer)
             continue
         with clocks["train"]:
             train_step(solver, collator(rows), optimizer)
