@@ -5,7 +5,7 @@ width 512. The kinds of steps alternate in each round of one process: fine-tunin
 teacher in the loop or cached, from logits alone and with CKA losses on hidden states. Then the divergence between
 logits over a vocabulary of 150,000 tokens is computed whole and in chunks of positions.
 
-    python examples/benchmarks/causal.py [--rounds 5] [--write]
+    python examples/benchmarks/causal.py [--rounds 5] [--quick] [--write]
 """
 
 import argparse
@@ -34,8 +34,17 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--positions", type=int, default=512, help="positions of the logits compared in chunks")
     parser.add_argument("--top-k", type=int, default=64, help="tokens that a cache stores for each position")
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--quick", action="store_true", help="small models and one round: only to see it run")
     parser.add_argument("--write", action="store_true", help="put the tables into RESULTS.md")
-    return parser.parse_args(argv)
+    args = parser.parse_args(argv)
+    if args.quick:
+        args.rounds = 1
+        args.batch_size = 2
+        args.tokens = 32
+        args.vocabulary = 500
+        args.large_vocabulary = 2_000
+        args.positions = 16
+    return args
 
 
 def make_model(sizes: dict, args: argparse.Namespace):

@@ -4,7 +4,7 @@ Problems of Math23k, the 3 x 312 student, a teacher of 12 layers and width 384 o
 have random weights, which do not change the time, unless `--teacher` is given. All figures are from one process; the
 rounds of the three kinds of training alternate.
 
-    python examples/benchmarks/distillation.py [--problems 512] [--rounds 2] [--teacher FOLDER] [--write]
+    python examples/benchmarks/distillation.py [--problems 512] [--rounds 2] [--teacher FOLDER] [--quick] [--write]
 """
 
 import argparse
@@ -37,8 +37,15 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=2, help="epochs of each kind")
     parser.add_argument("--batch-size", type=int, default=32)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--quick", action="store_true", help="few problems and a small teacher: only to see it run")
     parser.add_argument("--write", action="store_true", help="put the tables into RESULTS.md")
-    return parser.parse_args(argv)
+    args = parser.parse_args(argv)
+    if args.quick:
+        args.widths = [48]
+        args.problems = 48
+        args.rounds = 1
+        args.batch_size = 8
+    return args
 
 
 def new_solver(processor, config, **settings):

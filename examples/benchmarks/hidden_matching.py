@@ -4,7 +4,7 @@ A BERT of 12 layers and width 768 teaches the 3 x 312 student on batches of 32 t
 pairs of layers. Weights are random, which does not change the time. The losses alternate in each round of one process.
 They are compared with the formula in the authors' program (in fp64), and with TextBrewer's `nst`.
 
-    python examples/benchmarks/hidden_matching.py [--rounds 3] [--write]
+    python examples/benchmarks/hidden_matching.py [--rounds 3] [--quick] [--write]
 """
 
 import argparse
@@ -24,8 +24,15 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--tokens", type=int, default=128, help="tokens of each text")
     parser.add_argument("--width", type=int, default=768, help="width of the teacher")
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--quick", action="store_true", help="few, short texts and one round: only to see it run")
     parser.add_argument("--write", action="store_true", help="put the tables into RESULTS.md")
-    return parser.parse_args(argv)
+    args = parser.parse_args(argv)
+    if args.quick:
+        args.rounds = 1
+        args.batch_size = 4
+        args.tokens = 16
+        args.width = 48
+    return args
 
 
 def losses() -> dict:

@@ -101,13 +101,15 @@ class SoftenedLoss(nn.Module):
         targets: Tensor | None = None,
     ) -> Tensor:
         """Return the sum of the divergences over all positions."""
-        student = masked(student[..., : self.num_classes], valid) / self.temperature
-        student_log_probs = student.log_softmax(-1)
+        # `masked` makes a copy, which is changed in place.
+        student = masked(student[..., : self.num_classes], valid).div_(self.temperature)
         if top_classes is None:
-            teacher = masked(teacher[..., : self.num_classes], valid) / self.temperature
+            student_log_probs = student.log_softmax(-1)
+            teacher = masked(teacher[..., : self.num_classes], valid).div_(self.temperature)
             teacher_log_probs = teacher.log_softmax(-1)
         else:
-            student_log_probs = merge_other_classes(student_log_probs, top_classes)
+            # Normalise after the merge, which leaves only a few classes.
+            student_log_probs = merge_other_classes(student, top_classes).log_softmax(-1)
             teacher_log_probs = masked(teacher, valid).log_softmax(-1)
             # The divergence at padding must be zero.
             teacher_log_probs = torch.where(valid.unsqueeze(-1), teacher_log_probs, student_log_probs.detach())
@@ -126,11 +128,11 @@ class SoftenedLoss(nn.Module):
         return loss
 
 
-def merge_other_classes(log_probs: Tensor, top_classes: Tensor) -> Tensor:
-    """Return the log-probabilities `(..., k + 1)` of the classes in `top_classes` `(..., k)`, and of all other classes
-    together, from log-probabilities `(..., classes)`."""
-    top = log_probs.gather(-1, top_classes)
-    others = log_probs.scatter(-1, top_classes, FLOOR).logsumexp(-1, keepdim=True)
+def merge_other_classes(scores: Tensor, top_classes: Tensor) -> Tensor:
+    """Return the scores `(..., k + 1)` of the classes in `top_classes` `(..., k)`, and of all other classes together,
+    from log-probabilities or logits `(..., classes)`."""
+    top = scores.gather(-1, top_classes)
+    others = scores.scatter(-1, top_classes, FLOOR).logsumexp(-1, keepdim=True)
     return torch.cat([top, others], -1)
 
 
