@@ -88,7 +88,7 @@ def test_commands_are_listed_and_name_the_package_they_lack(environment):
     assert run(environment, "hf-mwp", "--version").stdout == f"hf-mwp {__version__}\n"
     result = run(environment, "hf-mwp", "solve", TEXT)
     assert result.returncode == 1
-    assert re.fullmatch(r"hf-mwp: .*needs the package (rich|yaml).*pip install.*\n", result.stderr)
+    assert re.fullmatch(r"hf-mwp: .*needs the package (rich|yaml|filelock).*pip install.*\n", result.stderr)
 
 
 def test_command_solves_with_the_extra_for_the_runtime(environment):
