@@ -5,12 +5,15 @@
 #   make test            the tests that CI runs            make test ARGS="tests/runtime/expressions -x"
 #   make test-slow       those that take longer
 #   make test-oldest     a part of them with the oldest versions that setup.cfg allows, in .venv-oldest
+#   make test-newest     the tests that CI runs, with the newest versions that pip finds, in .venv-newest
 #   make lint / format   check style / rewrite files
+#   make types           check the types of the public names with mypy
 #   make docs            build the documentation into docs/site; warnings are errors
 #   make notebook        run examples/notebook.ipynb and store its outputs (ten minutes)
 #   make bench           speed against the peer, written to examples/benchmarks/RESULTS.md
+#                        make bench ARGS=--quick: two minutes each, nothing is written
 #   make dist            wheel and source archive
-#   make clean           remove .venv, .venv-oldest and what the tools wrote
+#   make clean           remove the environments and what the tools wrote
 #
 # An environment of your own: make test VENV=path/to/venv
 
@@ -22,13 +25,14 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
 
 BIN := $(VENV)/bin
 STAMPS := $(VENV)/.stamps
-PIP := $(BIN)/python -m pip install --disable-pip-version-check --quiet --constraint constraints.txt
+CONSTRAINTS ?= --constraint constraints.txt
+PIP := $(BIN)/python -m pip install --disable-pip-version-check --quiet $(CONSTRAINTS)
 
 # Many small operations are slower on several threads than on one; the test workers share the cores instead.
 ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE TOKENIZERS_PARALLELISM=false
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-oldest lint format docs notebook bench dist clean
+.PHONY: help demo test test-slow test-oldest test-newest types lint format docs notebook bench dist clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -96,6 +100,18 @@ $(OLDEST)/.installed: setup.cfg constraints.txt
 test-oldest: $(OLDEST)/.installed
 	$(ONE_THREAD) $(OLDEST)/bin/python -m pytest -m "not slow" $(OLDEST_TESTS) $(ARGS)
 
+# Without constraints.txt.
+test-newest:
+	$(MAKE) test VENV=.venv-newest CONSTRAINTS=--upgrade
+
+$(STAMPS)/mypy: constraints.txt | $(STAMPS)/package
+	$(PIP) mypy
+	@touch $@
+
+types: $(STAMPS)/mypy
+	$(BIN)/python examples/type_stubs.py --check
+	$(BIN)/mypy
+
 lint: $(STAMPS)/ruff
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -106,6 +122,7 @@ format: $(STAMPS)/ruff
 
 # MkDocs finds broken links that Zensical lets through.
 docs: $(STAMPS)/docs
+	$(BIN)/python docs/make_pages.py
 	$(BIN)/mkdocs build --quiet --strict --theme mkdocs --config-file docs/mkdocs.yml --site-dir $(abspath $(STAMPS))/site
 	$(BIN)/zensical build --strict --clean --config-file docs/mkdocs.yml
 
@@ -113,20 +130,14 @@ notebook: $(STAMPS)/demo
 	$(PIP) ipykernel nbclient
 	$(BIN)/jupyter-execute --inplace --timeout=1800 examples/notebook.ipynb
 
+# Without arguments, the results are written down; `--quick` only shows that all of them run.
+BENCHMARKS := gts athena fine_tuning distillation cache_memory import_time solving pruning stark deploy
+
 bench: $(STAMPS)/onnx
-	$(BIN)/python examples/benchmarks/gts.py --write
-	$(BIN)/python examples/benchmarks/athena.py --write
-	$(BIN)/python examples/benchmarks/fine_tuning.py --write
-	$(BIN)/python examples/benchmarks/distillation.py --write
-	$(BIN)/python examples/benchmarks/cache_memory.py --write
-	$(BIN)/python examples/benchmarks/import_time.py --write
-	$(BIN)/python examples/benchmarks/solving.py --write
-	$(BIN)/python examples/benchmarks/pruning.py --write
-	$(BIN)/python examples/benchmarks/stark.py --write
-	$(BIN)/python examples/benchmarks/deploy.py --write
+	set -e; for name in $(BENCHMARKS); do $(BIN)/python examples/benchmarks/$$name.py $(or $(ARGS),--write); done
 
 dist: $(STAMPS)/dev
 	$(BIN)/python -m build --outdir dist .
 
 clean:
-	rm -rf .venv .venv-oldest build dist docs/site docs/.cache *.egg-info .pytest_cache .ruff_cache .hypothesis .bench
+	rm -rf .venv .venv-oldest .venv-newest .mypy_cache build dist docs/site docs/site_pages docs/.cache *.egg-info .pytest_cache .ruff_cache .hypothesis .bench

@@ -9,6 +9,7 @@ from griffe import Docstring, Extension
 
 PAGES = sorted((Path(__file__).parent / "pages" / "api").glob("*.md"))
 DOCUMENTED = [path for page in PAGES for path in re.findall(r"^::: (\S+)", page.read_text("utf-8"), re.MULTILINE)]
+RESULT = re.compile(r"(?m)^((?:Returns|Yields):\n +)([^:\n]*`[^:\n]*):(?= )")
 FIELD = r"\*{0,2}\w+(?: \((?:[^()]|\([^()]*\))*\))?"
 
 
@@ -24,14 +25,20 @@ class TransformersDocstrings(Extension):
 
     def on_object(self, *, obj, **_) -> None:
         if obj.docstring:
-            text = re.sub(rf"(?m)^( +)({FIELD}(?:,\s+{FIELD})*):", _fields, obj.docstring.value)
+            text = RESULT.sub(lambda found: found[1] + _plain(found[2]) + ":", obj.docstring.value)
+            text = re.sub(rf"(?m)^( +)({FIELD}(?:,\s+{FIELD})*):", _fields, text)
             obj.docstring.value = re.sub(r"\[`~?([\w.]+)`\](?![(\[])", lambda found: _link(found[1], obj.path), text)
 
 
 def _fields(found: re.Match) -> str:
     """Write "name (`type`, *optional*), other (`type`):" as a line each; the signature has the defaults."""
-    fields = re.findall(FIELD, re.sub(r"\[`~?([\w.]+)`\]|`", r"\1", found[2]))
+    fields = re.findall(FIELD, _plain(found[2]))
     return "\n".join(found[1] + re.sub(r"(?s), (\*optional\*|defaults to).*", ")", each) + ":" for each in fields)
+
+
+def _plain(text: str) -> str:
+    """Return a type without backticks and brackets of links."""
+    return re.sub(r"\[`~?([\w.]+)`\]|`", r"\1", text)
 
 
 def _link(name: str, place: str) -> str:

@@ -65,6 +65,13 @@ def repository() -> Path:
 
 
 @pytest.fixture(scope="session")
+def published_weights(repository) -> None:
+    """Skip the test in a clone without the weights of the published students (see CONTRIBUTING.md)."""
+    if not list(repository.glob("model_cards/*/model.safetensors")):
+        pytest.skip("this clone has no weights of the published students; `git sparse-checkout disable` brings them")
+
+
+@pytest.fixture(scope="session")
 def shared_data() -> Path:
     """The folder of the full data sets (see CONTRIBUTING.md); the test is skipped where it is missing."""
     folder = Path(os.environ["HF_MWP_SHARED_DATA"])

@@ -1,6 +1,7 @@
 """Structure of the package: which module imports which, and what an import pulls in."""
 
 import ast
+import pickle
 import re
 import subprocess
 import sys
@@ -8,6 +9,7 @@ import textwrap
 from functools import cache
 from pathlib import Path
 
+from hf_mwp import MwpStudentConfig
 from tests.fresh_python import run_fresh
 
 
@@ -240,7 +242,6 @@ def test_import_registers_and_stays_light(tmp_path):
 def test_help_needs_no_torch():
     run("""
         import sys
-        sys.argv[0] = "bin/hf-mwp"
         from hf_mwp.commands.main import COMMANDS, main
 
         for argv in (["--help"], ["--version"], *([command, "--help"] for command in COMMANDS)):
@@ -258,7 +259,6 @@ def test_solving_to_a_file_without_pytorch_needs_no_torch(solver_folder, tmp_pat
     argv = ["solve", "--model", str(solver_folder), "--runtime", "numpy", "--file", str(tmp_path / "problems.txt")]
     run(f"""
         import sys
-        sys.argv[0] = "bin/hf-mwp"
         from hf_mwp.commands.main import main
 
         assert main({[*argv, "--output", str(tmp_path / "answers.jsonl")]!r}) == 0
@@ -267,26 +267,74 @@ def test_solving_to_a_file_without_pytorch_needs_no_torch(solver_folder, tmp_pat
     assert len((tmp_path / "answers.jsonl").read_text("utf-8").splitlines()) == 1
 
 
-def test_the_command_line_registers_when_it_has_its_arguments(tmp_path):
+def test_solving_with_pytorch_does_not_import_datasets(solver_folder, tmp_path):
     code = """
         import sys
-        from transformers import AutoConfig, AutoModel
+        from hf_mwp.commands.main import main
+
+        assert main(["solve", "--runtime", "torch", "--model", sys.argv[1], "4个苹果和2个梨"]) == 0
+        assert "torch" in sys.modules
+        assert "datasets" not in sys.modules
+    """
+    run_fresh(tmp_path, (textwrap.dedent(code), solver_folder))
+
+
+def test_runtime_imports_neither_pytorch_nor_transformers_which_register_later(solver_folder):
+    run(f"""
+        import importlib, importlib.util, sys
+        from hf_mwp.runtime import load_solver
+
+        assert load_solver({str(solver_folder)!r})("4个苹果和2个梨")[0]["equation"]
+        import hf_mwp.solver.data
+        assert importlib.util.find_spec("transformers") is not None
+        assert not {{"torch", "transformers", "datasets"}} & set(sys.modules)
+
+        from transformers import AutoModel
         from transformers.pipelines import PIPELINE_REGISTRY
 
-        sys.argv[0] = "bin/hf-mwp"
-        import hf_mwp
-        assert "math-word-problem" not in PIPELINE_REGISTRY.get_supported_tasks()
-        from hf_mwp.commands.main import run_command
-
-        try:
-            run_command("heads", ["--model", "nowhere/at/all", "--dataset", "nowhere.jsonl"])
-        except ValueError:
-            pass
+        assert type(AutoModel.from_pretrained({str(solver_folder)!r})) is hf_mwp.MwpSolver
         assert "math-word-problem" in PIPELINE_REGISTRY.get_supported_tasks()
+        assert all("hf_mwp" not in type(finder).__module__ for finder in sys.meta_path)
+        importlib.reload(sys.modules["hf_mwp"])
+        importlib.reload(sys.modules["transformers"])
+        assert type(AutoModel.from_pretrained({str(solver_folder)!r})) is hf_mwp.MwpSolver
+    """)
+
+
+def test_models_are_registered_when_a_module_of_the_package_imports_transformers_first():
+    run("""
+        from hf_mwp.compress.trainers.distillation_trainer import DistillationTrainer
+        from transformers import AutoConfig, AutoModel
+
         for model_type in ("mwp_student", "mwp_gts", "mwp_solver"):
             assert type(AutoConfig.for_model(model_type)) in AutoModel._model_mapping
+    """)
+
+
+def test_pickled_config_registers_the_models_in_a_new_process(tmp_path):
+    """As in a spawned process of multiprocessing."""
+    config = MwpStudentConfig(num_hidden_layers=1, hidden_size=8, num_attention_heads=2, intermediate_size=8)
+    (tmp_path / "config.pickle").write_bytes(pickle.dumps(config))
+    code = """
+        import pickle, sys
+        from transformers import AutoModel
+
+        with open(sys.argv[1], "rb") as file:
+            model = AutoModel.from_config(pickle.load(file))
+        assert type(model).__name__ == "MwpStudentModel"
     """
-    run_fresh(tmp_path, (textwrap.dedent(code),))
+    run_fresh(tmp_path, (textwrap.dedent(code), tmp_path / "config.pickle"))
+
+
+def test_nothing_is_registered_without_pytorch():
+    run("""
+        import sys
+        sys.modules["torch"] = None
+        import hf_mwp.runtime
+        assert all("hf_mwp" not in type(finder).__module__ for finder in sys.meta_path)
+        import transformers
+        assert not any(name.startswith("hf_mwp.solver") for name in sys.modules)
+    """)
 
 
 def test_files_stay_short():

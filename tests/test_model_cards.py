@@ -23,10 +23,10 @@ LICENCES = {
     "mwp-student-6L-gts-math23k": "other",
     "mwp-student-3L-gts-math23k-gemma": "gemma",
     "mwp-student-3L-gts-english": "apache-2.0",
-    "mwp-student-3L-gts-english-asdiv": "cc-by-nc-4.0",
 }
 
 
+@pytest.mark.usefixtures("published_weights")
 def test_encoder_loads_with_its_processor():
     encoder, info = AutoModel.from_pretrained(ENCODER, output_loading_info=True)
     assert not info["missing_keys"] and not info["unexpected_keys"]
@@ -68,6 +68,7 @@ def test_files_are_small_and_the_card_is_complete(name):
     assert record["stages"] and record["figures"] and record["training_texts"]["texts"]
 
 
+@pytest.mark.usefixtures("published_weights")
 @pytest.mark.parametrize("name", LICENCES)
 def test_card_shows_what_the_model_prints(name, monkeypatch, capsys):
     monkeypatch.chdir(ROOT)

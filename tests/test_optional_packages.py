@@ -16,7 +16,7 @@ from tests.fresh_python import run_fresh
 from tests.test_imports import imports_of, modules
 
 
-OPTIONAL = ("matplotlib", "jieba", "omegaconf", "rich")
+OPTIONAL = ("matplotlib", "jieba", "omegaconf", "rich", "shtab")
 # Packages that other requirements install.
 INDIRECT = {"filelock", "jinja2", "pyarrow", "rich", "safetensors", "tokenizers", "yaml"}
 # Packages of other names than their modules.

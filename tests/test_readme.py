@@ -1,5 +1,5 @@
-"""Runs what README.md and examples/README.md show: every Python snippet as it stands, every command on tiny models;
-recipes and tables are only planned.
+"""Runs what README.md shows: every Python snippet as it stands, every command on tiny models; recipes and tables are
+only planned. `tests/docs` runs the guides in the same way.
 
 Snippets and commands run in a folder that looks like the repository after `make demo`, except that teacher, student,
 and the classifier of the Hub are tiny models with random weights. Commands that train get a few flags more, so that
@@ -25,7 +25,8 @@ from tests.tiny import tiny_classifier, tiny_processor, tiny_solver
 
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", ROOT / "examples" / "README.md", ROOT / "README.zh.md"]
+PAGES = [ROOT / "README.md", ROOT / "README.zh.md"]
+LINKED = [*PAGES, ROOT / "examples" / "README.md", ROOT / "CONTRIBUTING.md"]
 TEXTS = {page: page.read_text(encoding="utf-8") for page in PAGES}
 
 
@@ -34,7 +35,7 @@ def blocks(page: Path) -> list[tuple[str, str]]:
     return re.findall(r"^```(\w+)\n(.*?)^```", TEXTS[page], re.DOTALL | re.MULTILINE)
 
 
-BLOCKS = blocks(PAGES[0]) + blocks(PAGES[1])
+BLOCKS = blocks(PAGES[0])
 CLASSIFIER = "textattack/bert-base-uncased-SST-2"
 PYTHON = [code for language, code in BLOCKS if language == "python"]
 COMMANDS = "\n".join(code for language, code in BLOCKS if language == "bash").split("\n")
@@ -54,6 +55,7 @@ SMALLER = {
     "solve": [],
     "publish": [],
     "export": [],
+    "rerank": ["--max_train_samples", "8", "--max_eval_samples", "8"],
     "pseudo-label": ["--num_beams", "2"],
     "examples/results/family.py": ["--problems", "4"],
     "heads": ["--num_batches", "1", "--batch_size", "4"],
@@ -168,11 +170,12 @@ def code_lines(code: str) -> set[str]:
 
 def test_the_chinese_page_shows_what_the_english_one_does():
     english = [(language, code_lines(code)) for language, code in blocks(PAGES[0])]
-    for language, code in blocks(PAGES[2]):
+    for language, code in blocks(PAGES[1]):
         lines = code_lines(code)
         assert any(language == name and lines <= shown for name, shown in english), lines
 
 
+@pytest.mark.usefixtures("published_weights")
 @pytest.mark.parametrize("command", SHOWN)
 def test_commands_print_what_the_page_says(command, inside, monkeypatch, capsys):
     [words] = pipes(command)
@@ -181,6 +184,7 @@ def test_commands_print_what_the_page_says(command, inside, monkeypatch, capsys)
 
 # One test for the commands: a later one needs what an earlier one wrote.
 @pytest.mark.slow
+@pytest.mark.usefixtures("published_weights")
 def test_commands(inside, monkeypatch, capsys):
     with keep_loaded():
         for command in COMMANDS:
@@ -192,22 +196,33 @@ def test_commands(inside, monkeypatch, capsys):
 
 
 # As for the commands, later snippets may use names of earlier ones.
-def test_python(inside):
+def test_python(inside, published_weights):
     assert len(PYTHON) >= 3 and len(COMMANDS) >= 8 and len(SHOWN) == 2
     names: dict = {"__name__": "__main__"}
     for number, code in enumerate(PYTHON, start=1):
         exec(compile(code, f"README.md, Python snippet {number}", "exec"), names)
-    assert names["tree"].evaluate() == 12
     assert AutoModelForSequenceClassification.from_pretrained("runs/classifier").config.num_hidden_layers == 3
     before = names["model"].config
     after = names["smaller"].config
     assert sum(after.heads_per_layer) == -(-7 * before.num_hidden_layers * before.num_attention_heads // 10)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize("page", LINKED, ids=lambda page: str(page.relative_to(ROOT)))
 def test_files_and_links_are_there(page):
-    text = TEXTS[page]
-    for target in re.findall(r"]\((?!https?:)([^)#]+)\)", text):
+    text = page.read_text("utf-8")
+    for target in re.findall(r"]\((?!https?:)([^)#]+)(?:#[^)]*)?\)", text):
         assert (page.parent / target).exists(), target
     for folder in re.findall(r"`((?:hf_mwp|examples)/[\w/.]+)`", text):
         assert (ROOT / folder).exists(), folder
+
+
+@pytest.mark.parametrize("page", LINKED, ids=lambda page: str(page.relative_to(ROOT)))
+def test_anchors_of_links_are_headings(page):
+    for target, anchor in re.findall(r"]\((?!https?:)([^)#]*\.md)#([^)]*)\)", page.read_text("utf-8")):
+        headings = re.findall(r"^#+ (.*)$", (page.parent / target).read_text("utf-8"), re.MULTILINE)
+        assert anchor in {slug(heading) for heading in headings}, f"{target}#{anchor}"
+
+
+def slug(heading: str) -> str:
+    """The anchor that GitHub gives to a heading."""
+    return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")

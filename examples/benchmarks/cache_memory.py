@@ -4,7 +4,7 @@ For each size, a new process draws problems of 40 to 60 characters from Math23k 
 makes them different), builds the cache of a 3 x 384 teacher with random weights, and runs training steps. The
 maximum resident memory at the end of a step is reported, separately for memory mapped from files.
 
-    python examples/benchmarks/cache_memory.py [--problems 1000 4000 16000] [--steps 40] [--write]
+    python examples/benchmarks/cache_memory.py [--problems 1000 4000 16000] [--steps 40] [--quick] [--write]
 """
 
 import argparse
@@ -76,9 +76,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Memory of a distillation with cached outputs, by size of data.")
     parser.add_argument("--problems", type=int, nargs="+", default=[1000, 4000, 16000], help="sizes of data")
     parser.add_argument("--steps", type=int, default=40, help="steps of training")
+    parser.add_argument("--quick", action="store_true", help="64 problems and two steps: only to see it run")
     parser.add_argument("--write", action="store_true", help="put the table into RESULTS.md")
     parser.add_argument("--json", action="store_true", help="print the figures of one size as JSON")
     args = parser.parse_args()
+    if args.quick:
+        args.problems = [64]
+        args.steps = 2
     sys.path.insert(0, str(ROOT))
     if args.json:
         print(json.dumps(measure(args.problems[0], args.steps)))

@@ -9,9 +9,15 @@ trees with the same decoder (the wider decoder of a real teacher is not counted)
 gradient of their gates on 64 training problems, without further training.
 
     python examples/benchmarks/deploy.py [--problems 1000] [--timed 96] [--rounds 2] [--starts 3] [--quick] [--write]
+
+With `--answers FILE`, only correct answers are counted, which does not depend on the load of the machine. They are
+written as a record, from which the guides take them:
+
+    python examples/benchmarks/deploy.py --answers examples/results/deployed_answers.json
 """
 
 import argparse
+import hashlib
 import json
 import os
 import shutil
@@ -72,6 +78,7 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespac
     parser.add_argument("--starts", type=int, default=3, help="new processes of each; the quickest counts")
     parser.add_argument("--quick", action="store_true", help="four problems, one round and start: only to see it run")
     parser.add_argument("--write", action="store_true", help="put the tables into RESULTS.md")
+    parser.add_argument("--answers", type=Path, metavar="FILE", help="count correct answers only, and write a record")
     args = parser.parse_args(arguments)
     if args.quick:
         args.problems = 4
@@ -123,15 +130,21 @@ def make_solvers(variants: dict[str, Variant], texts: Sequence[str], sizes: dict
     """Return, by variant, a function that solves a list of texts in batches of a size."""
     solvers: dict[str, Callable] = {}
     for name, variant in variants.items():
-        if variant.runtime == "torch" and name != BERT:
-            solvers[name] = pipeline("math-word-problem", model=str(variant.folder), device="cpu")
-            solvers[name].model.float()
-        elif variant.runtime == "numpy":
-            runtime = load_runtime(variant.folder)
-            # The runtime has no batches: it solves texts one after the other.
-            solvers[name] = lambda texts, batch_size, runtime=runtime, **options: runtime(texts, **options)
+        if name != BERT:
+            solvers[name] = make_solver(variant)
     solvers[BERT] = with_large_encoder(solvers[STUDENT], texts, [1, BATCH_SIZE], sizes)
     return {name: solvers[name] for name in variants}
+
+
+def make_solver(variant: Variant) -> Callable:
+    """Return a function that solves a list of texts in batches of a size."""
+    if variant.runtime == "torch":
+        solver = pipeline("math-word-problem", model=str(variant.folder), device="cpu")
+        solver.model.float()
+        return solver
+    runtime = load_runtime(variant.folder)
+    # The runtime has no batches: it solves texts one after the other.
+    return lambda texts, batch_size, **options: runtime(texts, **options)
 
 
 def measure_times(solvers: dict, texts: Sequence[str], rounds: int) -> dict:
@@ -169,6 +182,31 @@ def count_right(solvers: dict, rows) -> dict[tuple[str, str], int]:
             for solution, answer in zip(solutions, rows["answer"], strict=True):
                 right[name, search] += answers_match(solution["answer"], answer)
     return right
+
+
+def answers_record(args: argparse.Namespace, sizes: dict[str, int] = LARGE) -> dict:
+    """Count correct answers of all variants with weights and return the record of `--answers`."""
+    data = load_mwp_dataset("math23k")
+    rows = data["test"].select(range(args.problems))
+    with tempfile.TemporaryDirectory() as folder:
+        variants = make_variants(args.model, Path(folder), data["train"].select(range(64)), sizes)
+        del variants[BERT]
+        solvers = {name: make_solver(variant) for name, variant in variants.items()}
+        right = count_right(solvers, rows)
+    counts: dict[str, dict[str, int]] = {}
+    for (name, search), count in right.items():
+        counts.setdefault(name, {})[search] = count
+    return {
+        "model": Path(args.model).name,
+        "weights": weights_digest(Path(args.model)),
+        "problems": args.problems,
+        "right": counts,
+    }
+
+
+def weights_digest(folder: Path) -> str:
+    """Return the SHA-256 digest of the weights of a solver, by which a record names them."""
+    return hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
 
 
 def measure_start(variant: Variant, text: str, starts: int) -> tuple[float, float, float]:
@@ -266,6 +304,9 @@ def main() -> None:
     restart_with_threads(1)
     torch.set_num_threads(1)
     disable_progress_bar()
+    if args.answers is not None:
+        args.answers.write_text(json.dumps(answers_record(args), indent=1) + "\n", encoding="utf-8")
+        return
     show_report("Deployed solvers", measure(args), args.write)
 
 

@@ -30,16 +30,18 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--steps", type=int, default=10, help="training steps to measure, ours and the peer's in turn")
     parser.add_argument("--problems", type=int, default=256, help="held-out problems to solve")
     parser.add_argument("--fit-steps", type=int, default=200, help="steps that make the weights, once, then kept")
-    parser.add_argument("--quick", action="store_true", help="few problems and one step: only to see it run")
+    parser.add_argument("--max-problems", type=int, help="problems of each split to read, all if not given")
+    parser.add_argument("--quick", action="store_true", help="small batches and one step: only to see it run")
     parser.add_argument("--write", action="store_true", help="put the tables into RESULTS.md")
     parser.add_argument("--measure", type=Path, help=argparse.SUPPRESS)
     args = parser.parse_args(argv)
     if args.quick:
-        args.threads = args.threads[:1]
-        args.batch_size = 8
+        args.threads = [1]
+        args.batch_size = 4
         args.steps = 1
-        args.problems = 16
-        args.fit_steps = 4
+        args.problems = 8
+        args.fit_steps = 10
+        args.max_problems = 100
     return args
 
 
@@ -48,7 +50,7 @@ def run(args: argparse.Namespace, threads: int) -> dict:
     with tempfile.TemporaryDirectory() as folder:
         result = Path(folder) / "result.json"
         command = [sys.executable, __file__, "--measure", str(result), "--threads", str(threads)]
-        for name in ["data_dir", "cache_dir", "batch_size", "steps", "problems", "fit_steps"]:
+        for name in ["data_dir", "cache_dir", "batch_size", "steps", "problems", "fit_steps", "max_problems"]:
             if getattr(args, name) is not None:
                 command += ["--" + name.replace("_", "-"), str(getattr(args, name))]
         environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}

@@ -18,6 +18,7 @@ VOCABULARY = Path(__file__).parents[1] / "data" / "vocab"
 SEED = 0
 NUM_BEAMS = 5
 MAX_LENGTH = 30  # the peer's setting
+FIT_BATCH_SIZE = 32  # problems of a step that makes the weights
 COLUMNS = ["input_ids", "number_positions", "number_groups", "labels", "length"]
 
 
@@ -68,7 +69,8 @@ def fitted_solver(args: argparse.Namespace, processor: MwpProcessor, rows: list[
 
     The weights are cached on disk.
     """
-    folder = Path(args.cache_dir) / f"solver-{len(rows)}-{args.fit_steps}"
+    num_constants = len(processor.vocabulary.constants)
+    folder = Path(args.cache_dir) / f"solver-{len(rows)}-{args.fit_steps}-{num_constants}"
     if (folder / "config.json").exists():
         return MwpSolver.from_pretrained(folder)
     solver = new_solver(processor).eval()
@@ -76,8 +78,9 @@ def fitted_solver(args: argparse.Namespace, processor: MwpProcessor, rows: list[
     groups = [{"params": solver.encoder.parameters(), "lr": 4e-4}, {"params": solver.decoder.parameters(), "lr": 1e-3}]
     optimizer = torch.optim.AdamW(groups, fused=True)
     draw = random.Random(SEED)
+    size = min(FIT_BATCH_SIZE, len(rows))
     for _ in range(args.fit_steps):
-        train_step(solver, collator(draw.sample(rows, min(32, len(rows)))), optimizer)
+        train_step(solver, collator(draw.sample(rows, size)), optimizer)
     solver.save_pretrained(folder)
     return solver
 
@@ -87,13 +90,22 @@ def measure(args: argparse.Namespace) -> dict:
     torch.set_num_threads(args.threads[0])
     disable_progress_bar()
     data = load_mwp_dataset("math23k", data_dir=args.data_dir)
-    processor = MwpProcessor.build(VOCABULARY, map(problem_from_row, data["train"]), indexed_numbers=True)
-    train = encode(processor, data["train"])
-    held_out = random.Random(SEED).sample(encode(processor, data["validation"]), args.problems)
+    train_rows = limited(data["train"], args.max_problems)
+    processor = MwpProcessor.build(VOCABULARY, map(problem_from_row, train_rows), indexed_numbers=True)
+    train = encode(processor, train_rows)
+    validation = encode(processor, limited(data["validation"], args.max_problems))
+    held_out = random.Random(SEED).sample(validation, min(args.problems, len(validation)))
     solver = fitted_solver(args, processor, held_out)
     peer_folder = peers.fetch(Path(args.cache_dir))
     peer = peers.Peer(peers.import_model(peer_folder), solver, max_length=MAX_LENGTH)
     return figures_of(args, solver, peer, MwpCollator(processor), train, held_out)
+
+
+def limited(dataset, num_rows: int | None):
+    """Return the first rows of a dataset, all if `num_rows` is `None`."""
+    if num_rows is None:
+        return dataset
+    return dataset.select(range(min(num_rows, len(dataset))))
 
 
 def encode(processor: MwpProcessor, dataset) -> list[dict]:

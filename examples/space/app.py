@@ -19,21 +19,28 @@ for wheel in HERE.glob("hf_mwp-*.whl"):
     sys.path.insert(0, str(HERE / ".packages"))
 
 from hf_mwp.commands.web_app.local_server import MAX_BODY  # noqa: E402
-from hf_mwp.commands.web_app.server import EXAMPLES, MAX_PROBLEMS, marked_parts, solve  # noqa: E402
+from hf_mwp.commands.web_app.sentences import page_words  # noqa: E402
+from hf_mwp.commands.web_app.server import EXAMPLES, MAX_PROBLEMS, SIGNS, marked_parts, solve  # noqa: E402
 from hf_mwp.runtime import RuntimeSolver, load_solver  # noqa: E402
 from hf_mwp.runtime.problems import MathWordProblem  # noqa: E402
 
 
-SIGNS = {"*": "×", "/": "÷", "-": "−"}
+LANGUAGES = [("English", "en"), ("中文", "zh")]
 LEVEL = 52  # height of a level, in pixels
 LEAF = 56  # minimum width of a leaf, in pixels
 STYLE = """
 <style>
 .mwp mark { background: #fff1c2; color: #1c2330; border-radius: 4px; padding: 0 3px; }
-.mwp .value { font-size: 28px; font-weight: 650; }
-.mwp .equation { font-family: monospace; overflow-wrap: anywhere; }
-.mwp .error { color: #a3341f; }
-.mwp svg { display: block; max-width: 100%; height: auto; margin: 8px auto; }
+.mwp article + article { margin-top: 12px; padding-top: 12px; border-top: 1px solid #98a2b3; }
+.mwp .best { display: flex; flex-wrap: wrap; gap: 8px 32px; align-items: center; }
+.mwp .solution { flex: 1 1 200px; min-width: 0; overflow-wrap: anywhere; }
+.mwp .value { font-size: 44px; font-weight: 700; line-height: 1.2; }
+.mwp .decimal { margin-left: 10px; font-size: 22px; opacity: 0.7; }
+.mwp .written { font-size: 22px; }
+.mwp .soft { font-size: 14px; opacity: 0.75; }
+.mwp .warning { color: #a66a00; }
+.mwp .error { color: #c2452d; }
+.mwp svg { display: block; max-width: 100%; height: auto; margin: 0 auto; }
 .mwp li { overflow-wrap: anywhere; }
 </style>
 """
@@ -49,38 +56,60 @@ def find_solver() -> RuntimeSolver:
     return load_solver(name)
 
 
-def show(solver: RuntimeSolver, text: str) -> str:
-    """Return the answers to problems, one per line, as HTML, with the problems' text escaped."""
-    if len(text.encode()) > MAX_BODY:
-        return f'{STYLE}<div class="mwp"><p class="error">That is too much text.</p></div>'
+def show(solver: RuntimeSolver, text: str, language: str = "en") -> str:
+    """Return the answers to problems, one per line, as HTML in a language, with the problems' text escaped."""
+    words = page_words()[language]
+    if len(text.encode("utf-8", "surrogatepass")) > MAX_BODY:
+        return f'{STYLE}<div class="mwp"><p class="error">{words["too_long"]}</p></div>'
     lines = [line for line in text.splitlines() if line.strip()] or [""]
-    blocks = [_problem(solver, line) for line in lines[:MAX_PROBLEMS]]
-    if len(lines) > MAX_PROBLEMS:
-        blocks.append(f"<p>{len(lines) - MAX_PROBLEMS} more problems were skipped. Use hf-mwp solve --file.</p>")
+    blocks = []
+    for index, line in enumerate(lines[:MAX_PROBLEMS]):
+        blocks.append(_problem(solver, line, language, explains=index == 0))
+    num_skipped = len(lines) - MAX_PROBLEMS
+    if num_skipped > 0:
+        notice = words["too_many"].format(limit=MAX_PROBLEMS, skipped=num_skipped)
+        blocks.insert(0, f'<p class="error">{notice}</p>')
     return f'{STYLE}<div class="mwp">{"".join(blocks)}</div>'
 
 
-def _problem(solver: RuntimeSolver, text: str) -> str:
+def _problem(solver: RuntimeSolver, text: str, language: str, explains: bool) -> str:
+    """Return the HTML of a problem: answer, equation and tree first, like the page of `hf-mwp app`. If it `explains`,
+    a line says what the percentages mean."""
+    words = page_words()[language]
     problem = solver.reader.problem(text)
     solution = solve(solver, text)
-    blocks = [f"<p>{_marked_text(problem)}</p>"]
-    for name in ("error", "warning"):
-        if solution.get(name):
-            blocks.append(f'<p class="error">{escape(solution[name])}</p>')
     answers = solution["answers"]
+    blocks = [f"<p>{_marked_text(problem)}</p>"]
     if answers:
-        best = answers[0]
-        blocks.append(f'<div class="value">{escape(best["value"])}</div>')
-        blocks.append(f'<div class="equation">{escape(best["equation"])}</div><div>{_certainty(best)}</div>')
-        blocks.append(tree(best["prefix"], best["numbers"]))
+        blocks.append(_best(answers[0], language))
+    else:
+        blocks.append(f'<p class="error">{escape(solution["error"][language])}</p>')
+    for warning in solution["warnings"]:
+        blocks.append(f'<p class="warning">{escape(warning[language])}</p>')
+    if answers:
+        blocks.append(f'<p class="soft">{_certainty(answers[0], language)} · {solution["milliseconds"]:.0f} ms</p>')
+    if answers and explains:
+        measure = "plausibility" if "plausibility" in answers[0] else "probability"
+        blocks.append(f'<p class="soft">{words[f"{measure}_meaning"]}</p>')
     items = []
     for answer in answers[1:]:
-        equation = f'<span class="equation">{escape(answer["equation"])}</span>'
-        items.append(f"<li><b>{escape(answer['value'])}</b> {equation} {_certainty(answer)}</li>")
+        certainty = f'<span class="soft">{_certainty(answer, language)}</span>'
+        items.append(f"<li><b>{escape(answer['value'])}</b> {escape(answer['written'])} {certainty}</li>")
     if items:
-        blocks.append(f"<ul>{''.join(items)}</ul>")
-    blocks.append(f"<p>{solution['milliseconds']:.0f} ms</p>")
-    return "".join(blocks)
+        blocks.append(f"<details><summary>{words['candidates']}</summary><ul>{''.join(items)}</ul></details>")
+    return f"<article>{''.join(blocks)}</article>"
+
+
+def _best(answer: dict[str, Any], language: str) -> str:
+    """Return the HTML of the best answer with its equation and tree."""
+    label = page_words()[language]["tree"].format(equation=answer["written"])
+    decimal = ""
+    if answer["decimal"]:
+        decimal = f'<span class="decimal">{answer["decimal"]}</span>'
+    value = f'<div class="value">{escape(answer["value"])}{decimal}</div>'
+    written = f'<div class="written">{escape(answer["written"])}</div>'
+    svg = tree(answer["prefix"], answer["numbers"], label)
+    return f'<div class="best"><div class="solution">{value}{written}</div>{svg}</div>'
 
 
 def _marked_text(problem: MathWordProblem) -> str:
@@ -96,12 +125,14 @@ def _marked_text(problem: MathWordProblem) -> str:
     return html
 
 
-def _certainty(answer: dict[str, Any]) -> str:
+def _certainty(answer: dict[str, Any], language: str) -> str:
+    words = page_words()[language]
     texts = []
     if "plausibility" in answer:
-        texts.append(f"plausibility {answer['plausibility']:.1%}")
-    texts.append(f"probability {answer['probability']:.1%}")
-    texts.extend(answer.get("violations", ()))
+        texts.append(f"{words['plausibility']} {answer['plausibility']:.1%}")
+    texts.append(f"{words['probability']} {answer['probability']:.1%}")
+    for violation in answer["violations"]:
+        texts.append(violation[language])
     return escape(" · ".join(texts))
 
 
@@ -112,8 +143,8 @@ def _label(token: str, numbers: list[str]) -> str:
     return SIGNS.get(token, token)
 
 
-def tree(prefix: list[str], numbers: list[str]) -> str:
-    """Return an expression tree, given in prefix order with the numbers of the text, as SVG."""
+def tree(prefix: list[str], numbers: list[str], label: str) -> str:
+    """Return an expression tree, given in prefix order with the numbers of the text, as SVG with a label."""
     tokens = iter(prefix)
     edges = []
     nodes = []
@@ -146,7 +177,7 @@ def tree(prefix: list[str], numbers: list[str]) -> str:
     height = deepest_y + LEVEL / 2
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" width="{width:g}" role="img" '
-        f'aria-label="{escape(" ".join(prefix))}">{"".join(edges)}{"".join(nodes)}</svg>'
+        f'aria-label="{escape(label)}">{"".join(edges)}{"".join(nodes)}</svg>'
     )
 
 
@@ -178,10 +209,15 @@ def make_app(solver: RuntimeSolver) -> Any:
     with gr.Blocks(title="Math word problems", analytics_enabled=False) as app:
         gr.HTML("<h1>Math word problems 数学应用题</h1>")
         text = gr.Textbox(lines=3, label="A problem, or one a line  一道题，或每行一道")
+        language = gr.Radio(LANGUAGES, value=solver.reader.language, label="Language of the results  结果的语言")
         button = gr.Button("Solve  求解", variant="primary")
         answers = gr.HTML()
         gr.Examples([[example] for example in EXAMPLES[solver.reader.language]], text)
-        gr.on([button.click, text.submit], lambda given: show(solver, given or ""), text, answers, api_name="solve")
+
+        def show_answers(text: str | None, language: str) -> str:
+            return show(solver, text or "", language)
+
+        gr.on([button.click, text.submit], show_answers, [text, language], answers, api_name="solve")
     return app
 
 

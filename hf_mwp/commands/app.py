@@ -23,6 +23,10 @@ class AppArguments:
 
 OPTIONS = (AppArguments,)
 NEEDS_TORCH = False
+EXAMPLES = (
+    "hf-mwp app --model runs/exported",
+    "hf-mwp app --model runs/exported --compare runs/student --port 9000",
+)
 
 
 def run(console: CommandConsole, args: AppArguments) -> None:

@@ -6,6 +6,10 @@ from .terminal.console import CommandConsole
 
 
 OPTIONS = (CardArguments,)
+EXAMPLES = (
+    "hf-mwp card --model runs/student --output_dir runs/card --model_id user/my-solver --license apache-2.0",
+    "hf-mwp card --model runs/student --stages runs/teacher --evaluations runs/evaluate --output_dir runs/card",
+)
 
 
 def run(console: CommandConsole, args: CardArguments) -> None:

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 
 
 OPTIONS = (TaskArguments, TeacherArguments, StudentArguments, RunArguments)
+EXAMPLES = (
+    "hf-mwp distill --teacher runs/teacher --dataset asdiv_a --student_layers 3 --output_dir runs/student",
+    "hf-mwp distill --task rte --data_dir GLUE --teacher runs/classifier --hidden_loss cka --output_dir runs/small",
+)
 
 
 def run(console: CommandConsole, *options) -> None:

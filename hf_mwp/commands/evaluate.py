@@ -69,6 +69,10 @@ class EvaluateArguments(RankedSearchOptions):
 
 
 OPTIONS = (EvaluateArguments, MeasuredTaskArguments)
+EXAMPLES = (
+    "hf-mwp evaluate --model runs/student --dataset asdiv_a --fold 0 --output_dir runs/evaluate",
+    "hf-mwp evaluate --model runs/student --dataset problems.csv --columns text=question,answer=result --rerank",
+)
 
 
 def run(console: CommandConsole, args: EvaluateArguments, data_args: MeasuredTaskArguments) -> None:
@@ -148,7 +152,7 @@ def evaluate(
         options = predict_options(task, args)
         options |= {"batch_size": args.batch_size, "progress": reporter.progress()}
         if task.solves:
-            options["reranker"], options["num_beams"] = args.load_reranker(processor)
+            options |= args.search_settings(processor)._asdict()
             options["unfinished"] = unfinished
         if args.half_precision:
             dtype = model.dtype
@@ -196,7 +200,7 @@ def _check_search(task: Task, args: EvaluateArguments) -> None:
     """Raise `UsageError` if an option of the search is set that the task does not use."""
     unused: set[str] = set()
     if not task.solves:
-        unused = {"num_beams", "max_decode_length", "answer_match", "rerank", "reranker"}
+        unused = {"num_beams", "score_margin", "max_decode_length", "answer_match", "rerank", "reranker"}
     if "num_beams" in task.recorded:
         unused -= {*task.recorded, "max_decode_length"}
     check_used(args, options_in(EvaluateArguments).keys() - unused, "does not apply to this `task`. Remove it")

@@ -87,6 +87,10 @@ class ExportReport:
 
 
 OPTIONS = (ExportArguments,)
+EXAMPLES = (
+    "hf-mwp export --model runs/student --output_dir runs/exported --quantize int8",
+    "hf-mwp export --model runs/student --output_dir runs/graph --format onnx",
+)
 
 
 def run(console: CommandConsole, args: ExportArguments) -> None:
@@ -224,13 +228,13 @@ def _compare_answers(
     from hf_mwp.solver.solving.solver_prediction import SolverPrediction
 
     solver = RuntimeSolver(folder)
-    reranker, num_beams = solver.search(None, None)
-    torch_predictions = solve_problems(model, processor, problems, num_beams=num_beams, reranker=reranker)
+    settings = solver.search()
+    torch_predictions = solve_problems(model, processor, problems, **settings._asdict())
     runtime_predictions = []
     seconds = []
     for problem in problems if progress is None else progress(problems):
         start = time.process_time()
-        answer = solver.answer(problem, num_beams, reranker)
+        answer = solver.answer(problem, settings.num_beams, settings.reranker, score_margin=settings.score_margin)
         seconds.append(time.process_time() - start)
         runtime_predictions.append(SolverPrediction(answer.problem, answer.beam, answer.ranked))
     num_equal = 0

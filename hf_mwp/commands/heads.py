@@ -56,6 +56,7 @@ class HeadsArguments:
 
 
 OPTIONS = (HeadsArguments, MeasuredTaskArguments)
+EXAMPLES = ("hf-mwp heads --model runs/teacher --dataset asdiv_a --importance gradient --output_dir runs/heads",)
 
 
 def run(console: CommandConsole, args: HeadsArguments, data_args: MeasuredTaskArguments) -> None:

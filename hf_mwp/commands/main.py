@@ -6,7 +6,6 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from importlib import import_module
 
 from hf_mwp.utils.control_characters import show_controls
 from hf_mwp.utils.main_process import end_process_group
@@ -33,6 +32,7 @@ COMMANDS = {
     "app": "start a local web page for solving problems",
     "card": "write a model folder for the Hub: weights, processor, and a model card made from run records",
     "publish": "upload the model folder to the Hugging Face Hub",
+    "completion": "print a script that completes commands and options in bash, zsh or fish",
 }
 LISTING = "\n".join(f"  {name:12} {text}" for name, text in COMMANDS.items())
 HELP = f"""usage: hf-mwp <command> [options]
@@ -120,12 +120,10 @@ def run_command(name: str, argv: list[str]) -> int:
     """Parse the arguments of a subcommand, run it and print its results. `--help` prints the options and exits."""
     module = command_module(name)
     common = module.OPTIONS if trains(name) else None
-    options = parse(name, module.__doc__, partial(types_of, name), argv, common)
+    options = parse(name, module.__doc__, partial(types_of, name), argv, common, module.EXAMPLES)
     from .terminal.console import make_console, quiet_libraries
 
     if getattr(module, "NEEDS_TORCH", True):
-        # The import registers models and pipeline with Transformers; it also imports PyTorch.
-        import_module("hf_mwp.solver.pipelines")
         quiet_libraries()
     module.run(make_console(stderr=getattr(options[0], "json", False)), *options)
     return 0

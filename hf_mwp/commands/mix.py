@@ -57,6 +57,10 @@ class MixArguments:
 
 
 OPTIONS = (MixArguments,)
+EXAMPLES = (
+    "hf-mwp mix --pretrained runs/pretrained --distilled runs/student --output_dir runs/mixed",
+    "hf-mwp mix --solvers runs/seed_1 runs/seed_2 --output_dir runs/average",
+)
 
 
 def run(console: CommandConsole, args: MixArguments) -> None:

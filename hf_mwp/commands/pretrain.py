@@ -92,6 +92,9 @@ class CorpusArguments(FileArguments):
 
 
 OPTIONS = (CorpusArguments, PretrainingArguments, ResumeArguments)
+EXAMPLES = (
+    "hf-mwp pretrain --corpus math23k:train --encoder google-bert/bert-base-chinese --output_dir runs/pretrained",
+)
 
 
 def run(console: CommandConsole, *options) -> None:

@@ -62,6 +62,10 @@ class PruneArguments(FinalArguments):
 
 
 OPTIONS = (TaskArguments, PruneArguments)
+EXAMPLES = (
+    "hf-mwp prune --model runs/teacher --dataset asdiv_a --fold 0 --ratios 0.2 0.3 --output_dir runs/pruned",
+    "hf-mwp prune --model runs/teacher --dataset asdiv_a --max_ratio 0.3 --importance gradient --output_dir runs/cut",
+)
 
 
 def run(console: CommandConsole, *options) -> None:

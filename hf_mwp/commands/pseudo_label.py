@@ -37,6 +37,10 @@ if TYPE_CHECKING:
 
 
 OPTIONS = (LabelArguments,)
+EXAMPLES = (
+    "hf-mwp pseudo-label --model runs/teacher --problems answers.jsonl --output_dir runs/label",
+    "hf-mwp pseudo-label --endpoint http://127.0.0.1:8080/v1 --llm model --problems texts.jsonl --output_dir runs/llm",
+)
 TEXT_FATES = {
     "labelled": "the generated text is kept",
     "unsure": "its best text is not among the most probable (keep_fraction)",
@@ -119,13 +123,14 @@ def _make_solver_labeller(args: LabelArguments) -> SolverLabeller:
 
     device = find_device(args.device)
     model, processor = load_solver(args.model)
-    reranker, num_beams = args.load_reranker(processor)
+    settings = args.search_settings(processor)
     return SolverLabeller(
         model.to(device),
         processor,
-        num_beams=num_beams,
+        num_beams=settings.num_beams,
+        score_margin=settings.score_margin,
         pseudo_label_fraction=args.pseudo_label_fraction,
-        reranker=reranker,
+        reranker=settings.reranker,
         batch_size=args.batch_size,
     )
 

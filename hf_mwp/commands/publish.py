@@ -28,6 +28,10 @@ class PublishArguments:
 
 
 OPTIONS = (PublishArguments,)
+EXAMPLES = (
+    "hf-mwp publish runs/card --repo_id user/my-solver --dry_run",
+    "hf-mwp publish runs/card --repo_id user/my-solver --private false",
+)
 
 
 def run(console: CommandConsole, args: PublishArguments) -> None:

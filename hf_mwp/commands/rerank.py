@@ -59,6 +59,7 @@ class RerankArguments(SearchOptions):
 
 
 OPTIONS = (RerankArguments, DataArguments)
+EXAMPLES = ("hf-mwp rerank --model runs/student --dataset asdiv_a --fold 0 --output_dir runs/reranked",)
 
 
 def run(console: CommandConsole, *options) -> None:
@@ -137,6 +138,7 @@ def rerank(
             splits,
             num_beams=args.num_beams,
             min_beams=args.min_beams,
+            score_margin=args.score_margin,
             regularization=args.regularization,
             mc_dropout_fraction=args.mc_dropout_fraction,
             other_problems=other_problems,
@@ -164,7 +166,7 @@ def _default_search(args: RerankArguments, reranker: PlausibilityReranker) -> De
     report = next(reranker.measured[name] for name in names if reranker.measured.get(name))
     search = DefaultSearch.from_pretrained(args.model)
     if report["with"] > report["without"]:
-        return DefaultSearch(args.min_beams or reranker.num_beams, True)
+        return DefaultSearch(args.min_beams or reranker.num_beams, True, args.score_margin)
     if search.rerank is True:
         # With a re-ranker that this one replaces.
         return DefaultSearch()

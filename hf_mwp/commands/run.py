@@ -12,20 +12,29 @@ from hf_mwp.utils.main_process import check_one_process
 from hf_mwp.utils.usage_error import UsageError
 from hf_mwp.utils.yaml_values import read_value
 
+from .options.help_text import HelpFormatter, epilog_of
 from .recipes import Recipe, Stage, StageResult, run_recipe
 from .recipes.running import caution
 from .recipes.stage import Commands
 from .terminal.console import make_console, make_table, quiet_libraries
 
 
-def run(argv: list[str], commands: Commands) -> int:
-    """Run the incomplete stages and print their results; see `hf-mwp run --help`."""
+EXAMPLES = (
+    "hf-mwp run examples/compact_asdiv.yaml --dry_run",
+    "hf-mwp run examples/compact_math23k.yaml --budget quick --distill.temperature 2",
+)
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Return the parser of the options that do not depend on the recipe."""
     parser = argparse.ArgumentParser(
         prog="hf-mwp run",
         usage="hf-mwp run RECIPE [options]",
         allow_abbrev=False,
+        formatter_class=HelpFormatter,
         description="Run the incomplete stages of a recipe. --variable VALUE sets a variable of the recipe, "
         "--stage.option VALUE sets an option of a stage. VALUE is read as YAML; null removes an option.",
+        epilog=epilog_of(EXAMPLES),
     )
     parser.add_argument("recipe", nargs="?", help="file of the recipe")
     parser.add_argument("--targets", nargs="+", help="stages to complete; the recipe's `targets` if not given")
@@ -39,7 +48,12 @@ def run(argv: list[str], commands: Commands) -> int:
     most = "maximum number of models to train for --min_accuracy"
     parser.add_argument("--max_trainings", "--max-trainings", type=int, metavar="COUNT", help=most)
     parser.add_argument("--dry_run", "--dry-run", action="store_true", help="show the stages without running them")
-    args, rest = parser.parse_known_args(argv)
+    return parser
+
+
+def run(argv: list[str], commands: Commands) -> int:
+    """Run the incomplete stages and print their results; see `hf-mwp run --help`."""
+    args, rest = make_parser().parse_known_args(argv)
     changes = read_changes(rest)
     if args.recipe is None:
         raise UsageError("run: no recipe is given. Pass a file such as examples/compact_asdiv.yaml.")

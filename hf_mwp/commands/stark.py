@@ -59,6 +59,7 @@ class StarkArguments(FinalArguments):
 
 
 OPTIONS = (TaskArguments, StarkArguments, StudentArguments)
+EXAMPLES = ("hf-mwp stark --teacher runs/teacher --dataset asdiv_a --sparsities 0.3 0.6 --output_dir runs/stark",)
 
 
 def run(console: CommandConsole, *options) -> None:

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
 
 OPTIONS = (TaskArguments, SolverArguments, RunArguments)
+EXAMPLES = (
+    "hf-mwp train --dataset asdiv_a --encoder sentence-transformers/all-MiniLM-L6-v2 --output_dir runs/teacher",
+    "hf-mwp train --task rte --data_dir GLUE --encoder google-bert/bert-base-uncased --output_dir runs/classifier",
+)
 
 
 def run(console: CommandConsole, *options) -> None:

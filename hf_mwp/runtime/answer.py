@@ -199,14 +199,20 @@ def _warnings(problem: MathWordProblem, beam: Beam) -> list[str]:
     return warnings
 
 
-def check_search(confidence_threshold: float | None, **counts: int | None) -> None:
-    """Raise `ValueError` if the threshold is no probability, or a count is below 1. `None` is accepted."""
+def check_search(
+    confidence_threshold: float | None = None, score_margin: float | None = None, **counts: int | None
+) -> None:
+    """Raise `ValueError` if the threshold is no probability, the margin is not positive, or a count is below 1. `None`
+    is accepted."""
     for name, value in counts.items():
         if value is not None and (not isinstance(value, Integral) or value < 1):
             raise ValueError(f"`{name}` must be an integer of at least 1, not {value!r}.")
     value = confidence_threshold
     if value is not None and (isinstance(value, bool) or not isinstance(value, Real) or not 0 <= value <= 1):
         raise ValueError(f"`confidence_threshold` must be a number between 0 and 1, not {value!r}.")
+    value = score_margin
+    if value is not None and (isinstance(value, bool) or not isinstance(value, Real) or not value > 0):
+        raise ValueError(f"`score_margin` must be a number above 0, not {value!r}.")
 
 
 def _described(expression: Expression, problem: MathWordProblem, log_probability: float) -> dict[str, Any]:

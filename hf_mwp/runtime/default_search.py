@@ -5,21 +5,25 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from hf_mwp.utils.downloads import download_options, find_beside
 from hf_mwp.utils.files import write_atomically
-from hf_mwp.utils.json_fields import Field, check_fields, integer, optional, read_mapping
+from hf_mwp.utils.json_fields import Field, check_fields, integer, number, optional, read_mapping
 
 from .plausibility import PlausibilityReranker
 from .plausibility.plausibility_reranker import MAX_BEAMS, PlausibilityError
 
 
 Rerank = bool | str | PathLike | PlausibilityReranker | None
+MAX_MARGIN = 1000
+"""Maximum `score_margin`: the ratio of probabilities is e^1000. A larger one switches the margin off."""
+
 # Fields of the file; others are ignored.
 SEARCH = {
     "num_beams": optional(integer(1, MAX_BEAMS), default=1),
     "rerank": optional(Field((bool, str)), default=False),
+    "score_margin": optional(number(1e-6, MAX_MARGIN)),
 }
 
 
@@ -29,6 +33,7 @@ class DefaultSearch:
 
     num_beams: int = 1  # 1 without re-ranking: greedy search
     rerank: bool | str = False  # `True`: with `plausibility.json` in the folder; or another re-ranker, such as "en"
+    score_margin: float | None = None  # see [`~tree_search.TreeDecoder.search`]; `None`: off
 
     file_name = "generation_config.json"
 
@@ -43,7 +48,18 @@ class DefaultSearch:
 
     def save_pretrained(self, save_directory: str | PathLike) -> None:
         """Write `generation_config.json` to a folder, usually the folder of the model."""
-        write_atomically(Path(save_directory) / self.file_name, json.dumps(asdict(self), indent=2) + "\n")
+        fields = asdict(self)
+        if self.score_margin is None or self.score_margin > MAX_MARGIN:
+            fields.pop("score_margin")
+        write_atomically(Path(save_directory) / self.file_name, json.dumps(fields, indent=2) + "\n")
+
+
+class SearchSettings(NamedTuple):
+    """Search settings of a call."""
+
+    reranker: PlausibilityReranker | None  # `None`: no re-ranking
+    num_beams: int
+    score_margin: float | None  # `None`: off
 
 
 class FolderSearch:
@@ -85,15 +101,23 @@ class FolderSearch:
         return self._rerankers[source]
 
     def search(
-        self, num_beams: int | None, rerank: Rerank, top_k: int | None = None
-    ) -> tuple[PlausibilityReranker | None, int]:
-        """Return the re-ranker, `None` without re-ranking, and the number of beams for the options of a call. Raises
-        `PlausibilityError` if the re-ranker cannot be loaded, or does not support the language or number of beams."""
+        self,
+        num_beams: int | None = None,
+        rerank: Rerank = None,
+        top_k: int | None = None,
+        score_margin: float | None = None,
+    ) -> SearchSettings:
+        """Return the search settings for the options of a call. Raises `PlausibilityError` if the re-ranker cannot be
+        loaded, or does not support the language or number of beams."""
         if num_beams is None and rerank is None:
-            num_beams = self.default_search.num_beams
-            rerank = self.default_search.rerank
+            default = self.default_search
+            num_beams = default.num_beams
+            rerank = default.rerank
+            if score_margin is None:
+                score_margin = default.score_margin
         reranker = self.find_reranker(rerank)
-        return reranker, count_beams(num_beams, top_k, reranker, self._language)
+        num_beams = count_beams(num_beams, top_k, reranker, self._language)
+        return SearchSettings(reranker, num_beams, score_margin)
 
 
 def count_beams(num_beams: int | None, top_k: int | None, reranker: PlausibilityReranker | None, language: str) -> int:

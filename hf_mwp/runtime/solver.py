@@ -84,6 +84,7 @@ class RuntimeSolver(FolderSearch):
         top_k: int | None = None,
         max_decode_length: int | None = None,
         confidence_threshold: float | None = None,
+        score_margin: float | None = None,
     ) -> list[Any]:
         """
         Solve one or several problems with the search settings of [`MathWordProblemPipeline`]. Returns one of its
@@ -91,14 +92,21 @@ class RuntimeSolver(FolderSearch):
         list of dictionaries. Raises `ValueError` if an argument is out of range, and `TypeError` if an input is
         neither a text nor a [`MathWordProblem`].
         """
-        check_search(confidence_threshold, num_beams=num_beams, top_k=top_k, max_decode_length=max_decode_length)
+        counts = {"num_beams": num_beams, "top_k": top_k, "max_decode_length": max_decode_length}
+        check_search(confidence_threshold, score_margin, **counts)
         single = isinstance(problems, str | bytes | MathWordProblem | Mapping) or not isinstance(problems, Iterable)
         if single:
             problems = [problems]
-        reranker, num_beams = self.search(num_beams, rerank, top_k)
+        settings = self.search(num_beams, rerank, top_k, score_margin)
         results = []
         for problem in problems:
-            answer = self.answer(self.reader.problem(problem), num_beams, reranker, max_decode_length)
+            answer = self.answer(
+                self.reader.problem(problem),
+                settings.num_beams,
+                settings.reranker,
+                max_decode_length,
+                settings.score_margin,
+            )
             results.append(answer_records(answer, top_k or 1, confidence_threshold))
         if top_k is None:
             return [records[0] for records in results]
@@ -110,6 +118,7 @@ class RuntimeSolver(FolderSearch):
         num_beams: int = 1,
         reranker: PlausibilityReranker | None = None,
         max_decode_length: int | None = None,
+        score_margin: float | None = None,
     ) -> Answer:
         """Solve one problem, and keep all trees of the beams."""
         beam = Beam()
@@ -122,7 +131,9 @@ class RuntimeSolver(FolderSearch):
                     # Weights may be NaN or infinite, which a sentence reports instead of NumPy's warnings.
                     with np.errstate(invalid="ignore", over="ignore"):
                         states = self.encoder(np.array(input_ids))
-                        trees = self.decoder.search(states, number_positions, num_beams, num_beams, max_decode_length)
+                        trees = self.decoder.search(
+                            states, number_positions, num_beams, num_beams, max_decode_length, score_margin
+                        )
                     beam = replace(beam, trees=read_trees(trees, self.reader.vocabulary.decode))
                 except NotFiniteError:
                     beam = replace(beam, fault=self._not_finite)

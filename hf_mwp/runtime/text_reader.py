@@ -192,8 +192,15 @@ def foreign_tokenizer(path: str | PathLike) -> str:
 def vocabulary_digest(vocabulary: Mapping[str, int], probe_ids: Sequence[int]) -> str:
     """Return a digest of a tokenizer's vocabulary and its ids for `PROBE`."""
     # The file is not compared, because different library versions write different files for the same tokenizer.
-    text = json.dumps([sorted(vocabulary.items()), list(probe_ids)])
-    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+    # The JSON text of `[sorted(vocabulary.items()), probe_ids]` is read in parts, which takes less memory.
+    digest = hashlib.blake2b(b"[[", digest_size=16)
+    separator = ""
+    for token in sorted(vocabulary):
+        entry = json.dumps([token, vocabulary[token]])
+        digest.update(f"{separator}{entry}".encode())
+        separator = ", "
+    digest.update(f"], {json.dumps(list(probe_ids))}]".encode())
+    return digest.hexdigest()
 
 
 def find_number_positions(problem: MathWordProblem, offsets: Offsets, style: Mapping[str, Any]) -> list[int]:

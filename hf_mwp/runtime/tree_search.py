@@ -10,7 +10,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from .encoder import apply_linear, softmax
-from .weights import Linear, Weights
+from .few_rows_linear import FewRowsLinear
+from .weights import Weights
 
 
 @dataclass(frozen=True)
@@ -37,15 +38,15 @@ class Memory:
 
 @dataclass
 class Hypothesis:
-    """Partial tree."""
+    """Partial or complete tree."""
 
     symbols: tuple[int, ...]  # in prefix order
     score: float  # log probability of the symbols
     path: OpenOperator | None  # to the next node
-    goal: np.ndarray  # of the next node
-    context: np.ndarray | None = None  # of the last symbol's node
-    subtree: np.ndarray | None = None  # embedding of the subtree that the last symbol completes
     complete: bool = False
+    row: int = 0  # of the tree without its last symbol, among the incomplete trees of the step before
+    goal: np.ndarray | None = None  # of the next node
+    subtree: np.ndarray | None = None  # embedding of the subtree that the last symbol completes
 
     @property
     def waiting(self) -> int:
@@ -56,7 +57,7 @@ class Hypothesis:
 class Scorer(NamedTuple):
     """Additive scorer of keys by queries."""
 
-    query: Linear
+    query: FewRowsLinear
     key: np.ndarray  # matrix without bias
     score: np.ndarray  # vector
 
@@ -64,12 +65,36 @@ class Scorer(NamedTuple):
     def load(cls, weights: Weights, prefix: str) -> Self:
         """Read the weights of a scorer."""
         key, _ = weights.linear(f"{prefix}.key", bias=False)
-        return cls(weights.linear(f"{prefix}.query"), key, weights[f"{prefix}.score.weight"][0])
+        query = FewRowsLinear(*weights.linear(f"{prefix}.query"))
+        return cls(query, key, weights[f"{prefix}.score.weight"][0])
 
     def __call__(self, queries: np.ndarray, keys: np.ndarray) -> np.ndarray:
         """Compute the scores `(n, candidates)` of queries `(n, ...)` and projected keys `(candidates, H)`."""
-        hidden = keys[None] + apply_linear(self.query, queries)[:, None]
+        hidden = keys + self.query(queries)[:, None]
         return np.tanh(hidden, out=hidden) @ self.score
+
+
+class OperatorLayer(NamedTuple):
+    """Gated layer of an operator's embedding and two further vectors. The embedding's share of the output is computed
+    when the layer is loaded, and is the bias of the operator."""
+
+    linear: FewRowsLinear
+    biases: np.ndarray  # (operators, 2 * out)
+
+    @classmethod
+    def load(cls, weights: Weights, prefix: str, operators: np.ndarray, first: bool) -> Self:
+        """Read the weights of a layer whose inputs contain the operators' embeddings at the start or at the end."""
+        matrix, bias = weights.linear(prefix)
+        size = operators.shape[1]
+        if first:
+            operator_matrix, matrix = np.split(matrix, [size])
+        else:
+            matrix, operator_matrix = np.split(matrix, [-size])
+        return cls(FewRowsLinear(matrix, np.zeros_like(bias)), operators @ operator_matrix + bias)
+
+    def __call__(self, operators: Sequence[int], vectors: np.ndarray) -> np.ndarray:
+        """Compute the outputs `(n, out)` of operators and the concatenated vectors `(n, 2 H)`."""
+        return _gated(self.linear(vectors) + self.biases[operators])
 
 
 class NotFiniteError(ArithmeticError):
@@ -88,12 +113,12 @@ class TreeDecoder:
         self.input_projection = None
         if config["encoder_hidden_size"] != config["hidden_size"]:
             self.input_projection = weights.linear("decoder.input_projection")
-        self.operators = weights["decoder.operator_embedding.weight"]
         self.constants = weights["decoder.constant_embedding"]
-        self.goal_left = weights.linear("decoder.goal_left.linear")
-        self.goal_right = weights.linear("decoder.goal_right.linear")
-        self.children = weights.linear("decoder.generate_children.linear")
-        self.merge = weights.linear("decoder.merge.linear")
+        self.goal_left = FewRowsLinear(*weights.linear("decoder.goal_left.linear"))
+        self.goal_right = FewRowsLinear(*weights.linear("decoder.goal_right.linear"))
+        operators = weights["decoder.operator_embedding.weight"]
+        self.children = OperatorLayer.load(weights, "decoder.generate_children.linear", operators, first=False)
+        self.merge = OperatorLayer.load(weights, "decoder.merge.linear", operators, first=True)
         self.operator_scorer = weights.linear("decoder.operator_scorer")
         self.attention = Scorer.load(weights, "decoder.attention")
         self.candidate_scorer = Scorer.load(weights, "decoder.candidate_scorer")
@@ -105,11 +130,42 @@ class TreeDecoder:
         num_beams: int = 1,
         num_return: int = 1,
         max_length: int | None = None,
+        score_margin: float | None = None,
     ) -> list[tuple[tuple[int, ...], float]]:
-        """Return prefix ids and log probabilities of the `num_return` (at most `num_beams`) most probable trees, best
-        first, from hidden states `(S, H)` and the token index of each number, -1 for numbers without a token. Raises
-        `NotFiniteError` if scores are NaN or infinite."""
+        """
+        Search for the most probable trees of a problem.
+
+        Args:
+            states (`np.ndarray` of shape `(S, H)`): Hidden states of the tokens.
+            number_positions (`Sequence[int]`): Token index of each number, -1 for numbers without a token.
+            num_beams (`int`, *optional*, defaults to 1): Number of trees that a step keeps; 1 is greedy search.
+            num_return (`int`, *optional*, defaults to 1): Number of trees to return, at most `num_beams`.
+            max_length (`int`, *optional*): Maximum number of symbols of a tree. Defaults to that of the decoder.
+            score_margin (`float`, *optional*): Incomplete trees whose log probability is more than this below that of
+                the best tree are dropped.
+
+        Returns:
+            `list[tuple[tuple[int, ...], float]]`: Prefix ids and log probabilities of complete trees, best first.
+
+        Raises:
+            NotFiniteError: Scores are NaN or infinite.
+        """
         max_length = max_length or self.max_length
+        memory = self._encode(states, number_positions)
+        root = memory.states[0] if self.root_goal == "cls" else memory.states.mean(0)
+        beam = [Hypothesis((), 0.0, None, goal=_gated(self.goal_left(root[None]))[0])]
+        for length in range(max_length):
+            nodes = self._nodes(memory, beam)
+            beam = self._extend(memory, beam, nodes, num_beams, max_length - length)
+            beam = _cut(beam, num_return, score_margin)
+            self._update(memory, beam, nodes)
+            if all(tree.complete for tree in beam):
+                break
+        complete = [tree for tree in beam if tree.complete]
+        return [(tree.symbols, tree.score) for tree in complete[:num_return]]
+
+    def _encode(self, states: np.ndarray, number_positions: Sequence[int]) -> Memory:
+        """Compute the arrays that all steps read."""
         if self.input_projection is not None:
             states = apply_linear(self.input_projection, states)
         positions = np.asarray(number_positions, dtype=np.int64)
@@ -117,32 +173,21 @@ class TreeDecoder:
         missing = np.concatenate([np.zeros(len(self.constants), bool), positions < 0])
         keys = states @ self.attention.key
         candidate_keys = candidates @ self.candidate_scorer.key
-        memory = Memory(states, keys, candidates, candidate_keys, missing)
-        root = states[0] if self.root_goal == "cls" else states.mean(0)
-        beam = [Hypothesis((), 0.0, None, _gated(self.goal_left, root[None])[0])]
-        for length in range(max_length):
-            beam = self._step(memory, beam, num_beams, max_length - length)
-            # Scores never increase, so a single result is final when the best tree is complete.
-            pending = beam[:1] if num_return == 1 else beam
-            if all(tree.complete for tree in pending):
-                break
-        complete = [tree for tree in beam if tree.complete]
-        return [(tree.symbols, tree.score) for tree in complete[:num_return]]
+        return Memory(states, keys, candidates, candidate_keys, missing)
 
-    def _step(self, memory: Memory, beam: list[Hypothesis], num_beams: int, room: int) -> list[Hypothesis]:
+    def _nodes(self, memory: Memory, beam: list[Hypothesis]) -> np.ndarray:
+        """Return the goals of the next nodes of the incomplete trees, and their contexts, as `(n, 2 H)`."""
+        goals = [tree.goal for tree in beam if not tree.complete]
+        goals = _rows(goals, len(goals))
+        contexts = softmax(self.attention(goals, memory.keys)) @ memory.states
+        return np.concatenate([goals, contexts], -1)
+
+    def _extend(
+        self, memory: Memory, beam: list[Hypothesis], nodes: np.ndarray, num_beams: int, room: int
+    ) -> list[Hypothesis]:
         """Extend each incomplete tree by one of at most `room` further symbols, and return the best trees in order."""
         trees = [tree for tree in beam if not tree.complete]
-        goals = np.stack([tree.goal for tree in trees])
-        contexts = softmax(self.attention(goals, memory.keys)) @ memory.states
-        nodes = np.concatenate([goals, contexts], -1)
-        candidate_scores = self.candidate_scorer(nodes, memory.candidate_keys)
-        candidate_scores[:, memory.missing] = -np.inf
-        scores = np.concatenate([apply_linear(self.operator_scorer, nodes), candidate_scores], -1)
-        highest = scores.max(-1, keepdims=True)
-        if not math.isfinite(highest.sum()):
-            raise NotFiniteError
-        scores -= highest
-        log_probs = scores - np.log(np.exp(scores).sum(-1, keepdims=True))
+        log_probs = self._log_probs(memory, nodes)
         # An operator needs room for itself, its two operands, and the operands that open operators still need.
         full = [3 + tree.waiting > room for tree in trees]
         log_probs[full, : self.num_operators] = -np.inf
@@ -154,26 +199,44 @@ class TreeDecoder:
         for index in best[np.isfinite(totals[best])]:
             row, symbol = divmod(int(index), log_probs.shape[1])
             tree = trees[row]
+            # A leaf completes the tree if no operator waits for a left subtree, and so for a right one.
+            complete = symbol >= self.num_operators and tree.waiting == 0
             symbols = (*tree.symbols, symbol)
-            longer.append(Hypothesis(symbols, float(totals[index]), tree.path, tree.goal, contexts[row]))
-        complete = [tree for tree in beam if tree.complete]
-        beam = sorted(complete + longer, key=lambda tree: -tree.score)[:num_beams]
-        # Update the path and the goal of the longer trees that stay in the beam.
-        longer = [tree for tree in beam if not tree.complete]
-        self._open([tree for tree in longer if tree.symbols[-1] < self.num_operators])
-        self._close([tree for tree in longer if tree.symbols[-1] >= self.num_operators], memory)
-        return beam
+            longer.append(Hypothesis(symbols, float(totals[index]), tree.path, complete, row))
+        finished = [tree for tree in beam if tree.complete]
+        return sorted(finished + longer, key=lambda tree: -tree.score)[:num_beams]
 
-    def _open(self, trees: list[Hypothesis]) -> None:
+    def _log_probs(self, memory: Memory, nodes: np.ndarray) -> np.ndarray:
+        """Compute the log probabilities `(n, symbols)` of operators, constants and numbers at nodes `(n, 2 H)`."""
+        candidate_scores = self.candidate_scorer(nodes, memory.candidate_keys)
+        candidate_scores[:, memory.missing] = -np.inf
+        scores = np.concatenate([apply_linear(self.operator_scorer, nodes), candidate_scores], -1)
+        highest = scores.max(-1, keepdims=True)
+        if not math.isfinite(highest.sum()):
+            raise NotFiniteError
+        scores -= highest
+        return scores - np.log(np.exp(scores).sum(-1, keepdims=True))
+
+    def _update(self, memory: Memory, beam: list[Hypothesis], nodes: np.ndarray) -> None:
+        """Update the paths and goals of the incomplete trees by their last symbols."""
+        operators = []
+        leaves = []
+        for tree in beam:
+            if tree.complete:
+                continue
+            is_operator = tree.symbols[-1] < self.num_operators
+            (operators if is_operator else leaves).append(tree)
+        self._open(operators, nodes)
+        self._close(leaves, memory)
+
+    def _open(self, trees: list[Hypothesis], nodes: np.ndarray) -> None:
         """Extend the path of each tree by its last symbol, an operator, and set the goal of the left child."""
         if not trees:
             return
-        symbols = [tree.symbols[-1] for tree in trees]
-        goals = np.stack([tree.goal for tree in trees])
-        contexts = np.stack([tree.context for tree in trees])
-        inputs = np.concatenate([goals, contexts, self.operators[symbols]], -1)
-        left, right_goals = _halves(_gated(self.children, inputs))
-        left_goals = _gated(self.goal_left, left)
+        operators = [tree.symbols[-1] for tree in trees]
+        parents = nodes[[tree.row for tree in trees]]
+        left, right_goals = _halves(self.children(operators, parents))
+        left_goals = _gated(self.goal_left(left))
         for tree, left_goal, right_goal in zip(trees, left_goals, right_goals, strict=True):
             tree.path = OpenOperator(tree.symbols[-1], right_goal, None, tree.path, tree.waiting + 1)
             tree.goal = left_goal
@@ -181,30 +244,50 @@ class TreeDecoder:
     def _close(self, trees: list[Hypothesis], memory: Memory) -> None:
         """Merge the subtrees that the last symbol of each tree, a leaf, completes, and set the goal of the next right
         child."""
+        if not trees:
+            return
         for tree in trees:
             tree.subtree = memory.candidates[tree.symbols[-1] - self.num_operators]
         # A leaf that is a right child completes its operator, which may itself complete the next one, and so on.
+        right = trees
         while True:
-            right = [tree for tree in trees if tree.path and tree.path.left_subtree is not None]
+            right = [tree for tree in right if tree.path.left_subtree is not None]
             if not right:
                 break
-            operators = self.operators[[tree.path.operator for tree in right]]
-            left_subtrees = np.stack([tree.path.left_subtree for tree in right])
-            right_subtrees = np.stack([tree.subtree for tree in right])
-            merged = _gated(self.merge, np.concatenate([operators, left_subtrees, right_subtrees], -1))
+            operators = [tree.path.operator for tree in right]
+            subtrees = []
+            for tree in right:
+                subtrees += [tree.path.left_subtree, tree.subtree]
+            merged = self.merge(operators, _rows(subtrees, len(right)))
             for tree, subtree in zip(right, merged, strict=True):
                 tree.path = tree.path.rest
                 tree.subtree = subtree
-        # A left child sets the goal of its sibling; without an open operator, the tree is complete.
+        # The subtree that remains is the left one of its operator, and sets the goal of the right child.
+        inputs = []
         for tree in trees:
-            tree.complete = tree.path is None
-        left = [tree for tree in trees if not tree.complete]
-        if left:
-            inputs = np.stack([np.concatenate([tree.subtree, tree.path.right_goal]) for tree in left])
-            for tree, goal in zip(left, _gated(self.goal_right, inputs), strict=True):
-                path = tree.path
-                tree.path = OpenOperator(path.operator, path.right_goal, tree.subtree, path.rest, path.waiting - 1)
-                tree.goal = goal
+            inputs += [tree.subtree, tree.path.right_goal]
+        right_goals = _gated(self.goal_right(_rows(inputs, len(trees))))
+        for tree, goal in zip(trees, right_goals, strict=True):
+            path = tree.path
+            tree.path = OpenOperator(path.operator, path.right_goal, tree.subtree, path.rest, path.waiting - 1)
+            tree.goal = goal
+
+
+def _cut(beam: list[Hypothesis], num_return: int, score_margin: float | None) -> list[Hypothesis]:
+    """Drop incomplete trees that cannot become one of the best `num_return`, because scores never increase, and those
+    whose score is more than the margin below the best one, from a beam in the order of scores."""
+    complete = [tree for tree in beam if tree.complete]
+    lowest = -math.inf
+    if len(complete) >= num_return:
+        lowest = complete[num_return - 1].score
+    if score_margin is not None and beam:
+        lowest = max(lowest, beam[0].score - score_margin)
+    return [tree for tree in beam if tree.complete or tree.score >= lowest]
+
+
+def _rows(vectors: list[np.ndarray], num_rows: int) -> np.ndarray:
+    """Concatenate vectors to rows `(num_rows, ...)`; faster than `np.stack`."""
+    return np.concatenate(vectors).reshape(num_rows, -1)
 
 
 def _halves(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -212,7 +295,7 @@ def _halves(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return x[..., :middle], x[..., middle:]
 
 
-def _gated(linear: Linear, x: np.ndarray) -> np.ndarray:
-    """Compute `tanh(W x + b) * sigmoid(W_g x + b_g)` with both linear layers in one."""
-    value, gate = _halves(apply_linear(linear, x))
+def _gated(x: np.ndarray) -> np.ndarray:
+    """Compute `tanh(value) * sigmoid(gate)` of the halves of a layer's output."""
+    value, gate = _halves(x)
     return np.tanh(value) / (1 + np.exp(-gate))

@@ -1,6 +1,7 @@
 import dataclasses
 import os
 import re
+import shlex
 import subprocess
 import sys
 from importlib.metadata import PackageNotFoundError
@@ -11,6 +12,7 @@ from hf_mwp import __version__
 from hf_mwp.commands.building.solver import SolverArguments
 from hf_mwp.commands.main import COMMANDS, main
 from hf_mwp.commands.options.run_options import RunArguments
+from hf_mwp.commands.options.stages import command_module
 from hf_mwp.commands.tasks.data_options import DataArguments
 from hf_mwp.solver.training import SolverTrainingConfig
 
@@ -32,6 +34,24 @@ def test_help_lists_the_commands(capsys):
 @pytest.mark.parametrize("command", COMMANDS)
 def test_each_command_has_help(command, capsys):
     assert f"usage: hf-mwp {command} " in help_of(capsys, command, "--help")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_has_examples_that_are_parsed(command, capsys, monkeypatch):
+    module = command_module(command)
+    output = help_of(capsys, command, "--help")
+    calls = []
+    for example in module.EXAMPLES:
+        assert f"\n  {example}\n" in output
+        words = shlex.split(example.partition(" > ")[0])
+        assert words[:2] == ["hf-mwp", command]
+        if command == "run":
+            args, _ = module.make_parser().parse_known_args(words[2:])
+            calls.append(args.recipe)
+        else:
+            monkeypatch.setattr(module, "run", lambda *args: calls.append(args))
+            assert main(words[1:]) == 0
+    assert len(calls) == len(module.EXAMPLES) >= 1
 
 
 def test_help_all_lists_every_field(capsys):

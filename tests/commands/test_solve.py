@@ -11,7 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from hf_mwp.commands import solve as solve_module
 from hf_mwp.commands.main import main
+from hf_mwp.commands.solve import SolveArguments, solve, solve_to_output
 from hf_mwp.solver.data.data_error import DataError
 from hf_mwp.solver.data.problem_lines import _waiting_batches, problem_batches
 from hf_mwp.utils.run_folder import RunFolder
@@ -81,9 +83,9 @@ def test_options_reach_the_solver(solver_folder, monkeypatch, answers_of):
         return solve
 
     monkeypatch.setattr("hf_mwp.runtime.load_solver", load)
-    argv = ["--num_beams=3", "--top_k=2", "--confidence_threshold=0.5", "--reranker=zh"]
+    argv = ["--num_beams=3", "--top_k=2", "--confidence_threshold=0.5", "--reranker=zh", "--score_margin=6"]
     answers_of("--model", solver_folder, *argv, TEXT)
-    options = {"num_beams": 3, "top_k": 2, "confidence_threshold": 0.5, "rerank": "zh"}
+    options = {"num_beams": 3, "top_k": 2, "confidence_threshold": 0.5, "rerank": "zh", "score_margin": 6}
     assert calls == [(str(solver_folder), [TEXT], options)]
 
 
@@ -411,6 +413,63 @@ def test_file_is_solved_with_an_export(solver_folder, tmp_path, output_of, answe
     (tmp_path / "x.tsv").write_text(f"id\ttext\n7\t{TEXT}\n", encoding="utf-8")
     (answer,) = answers_of("--model", tmp_path / "out", "--file", tmp_path / "x.tsv")
     assert (answer["id"], answer["numbers"]) == ("7", ["4", "2"])
+
+
+def test_processes_answer_as_one_process_does(solver_folder, tmp_path, answers_of, output_of):
+    path = tmp_path / "problems.jsonl"
+    rows = [{"id": number, "text": f"{number}个苹果和{number + 1}个梨{'，共几个？' * number}"} for number in range(6)]
+    write_rows(path, [*rows, {"id": 6, "text": "4" * 200_000}])
+    argv = ["--model", solver_folder, "--file", path]
+    expected = answers_of(*argv, "--runtime", "numpy")
+    assert [answer["id"] for answer in expected] == list(range(7))
+    assert answers_of(*argv, "--processes", 2) == expected
+    output = tmp_path / "answers.jsonl"
+    assert "7 problems" in output_of("solve", *argv, "--processes", 2, "--output", output)
+    assert [json.loads(line) for line in output.read_text("utf-8").splitlines()] == expected
+
+
+@pytest.mark.parametrize(
+    ("options", "gpu", "runtime"),
+    [
+        ({}, False, "numpy"),
+        ({"device": "cpu"}, False, "torch"),
+        ({"file": "problems.txt"}, False, "torch"),
+        ({"file": "problems.txt", "processes": 2}, False, "numpy"),
+        ({"file": "problems.txt", "processes": 2}, True, "torch"),
+        ({"file": "problems.txt", "processes": 2, "runtime": "torch"}, False, "torch"),
+    ],
+)
+def test_library_that_runs_the_model(solver_folder, monkeypatch, options, gpu, runtime):
+    monkeypatch.setattr(solve_module, "has_gpu", lambda: gpu)
+    assert solve_module._runtime(SolveArguments(model=str(solver_folder), **options)) == runtime
+
+
+def test_library_for_a_model_that_the_runtime_does_not_support(tmp_path, monkeypatch):
+    monkeypatch.setattr(solve_module, "has_gpu", lambda: False)
+    assert solve_module._runtime(SolveArguments(model=str(tmp_path))) == "torch"
+    assert solve_module._runtime(SolveArguments(model=str(tmp_path), file="problems.txt", processes=2)) == "torch"
+
+
+def test_error_in_a_process_is_the_error_of_the_command(solver_folder, tmp_path, error_of):
+    (tmp_path / "problems.txt").write_text(f"{TEXT}\n{TEXT}\n", encoding="utf-8")
+    argv = ["solve", "--model", tmp_path, "--runtime", "numpy", "--processes", 2]
+    assert "config.json" in error_of(*argv, "--file", tmp_path / "problems.txt")
+
+
+@pytest.mark.parametrize("source", [[], ["-"], ["--file", "-"]])
+def test_standard_input_is_solved_by_one_process(source, error_of):
+    assert "--file" in error_of("solve", "--model=a", "--processes=2", *source)
+
+
+def test_python_solves_what_the_command_solves(solver_folder, tmp_path):
+    args = SolveArguments(model=str(solver_folder), problems=[TEXT, NEXT_TEXT], top_k=2, num_beams=2)
+    first, second = solve(args)
+    assert first[0] == {"text": TEXT}
+    assert [len(results) for _, results in (first, second)] == [2, 2]
+    args.output = str(tmp_path / "answers.jsonl")
+    assert solve_to_output(args) == 2
+    lines = (tmp_path / "answers.jsonl").read_text("utf-8").splitlines()
+    assert [json.loads(line)["text"] for line in lines] == [TEXT, TEXT, NEXT_TEXT, NEXT_TEXT]
 
 
 def test_file_of_weights_is_no_folder(solver_folder, error_of):

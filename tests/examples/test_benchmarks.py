@@ -2,6 +2,7 @@
 
 import sys
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -10,7 +11,7 @@ from transformers import pipeline
 import hf_mwp
 from hf_mwp.runtime.plausibility import FEATURES
 from tests.examples.scripts import EXAMPLES
-from tests.tiny import tiny_dataset, tiny_rows
+from tests.tiny import tiny_dataset, tiny_processor, tiny_rows, tiny_solver
 
 
 SHAPE = {"num_hidden_layers": 3, "hidden_size": 24, "num_attention_heads": 2, "intermediate_size": 24}
@@ -94,6 +95,18 @@ def test_section_is_replaced(measuring, tmp_path):
     assert "| a  |  b |\n| -- | -: |\n| x  |  1 |" in text
 
 
+def test_weights_of_the_decoder_benchmark_need_no_full_batch(monkeypatch, tmp_path):
+    import measure_gts
+
+    processor = tiny_processor(max_length=64)
+    monkeypatch.setattr(measure_gts, "new_solver", tiny_solver)
+    rows = measure_gts.encode(processor, tiny_dataset(3))
+    args = SimpleNamespace(cache_dir=tmp_path, fit_steps=1)
+    fitted = measure_gts.fitted_solver(args, processor, rows)
+    cached = measure_gts.fitted_solver(args, processor, rows)
+    assert torch.equal(fitted.decoder.constant_embedding, cached.decoder.constant_embedding)
+
+
 def test_losses_on_hidden_states_are_measured(monkeypatch):
     import hidden_matching
 
@@ -122,7 +135,7 @@ def test_causal_language_models_are_measured(monkeypatch):
 
 
 @pytest.mark.slow
-def test_decoders_are_measured():
+def test_decoders_are_measured(published_weights):
     import decoders
 
     folder = str(EXAMPLES.parent / "model_cards" / "mwp-student-3L-gts-math23k-small")

@@ -1,9 +1,12 @@
+import math
+
 import numpy as np
 import pytest
 import torch
 from transformers.activations import ACT2FN
 
-from hf_mwp.runtime.encoder import ACTIVATIONS, Encoder
+from hf_mwp.runtime import encoder
+from hf_mwp.runtime.encoder import ACTIVATIONS, Encoder, attention, gelu
 from hf_mwp.runtime.weights import Weights
 from hf_mwp.solver.models import MwpSolver, MwpSolverConfig
 from hf_mwp.utils.usage_error import UsageError
@@ -65,6 +68,24 @@ def test_half_precision_is_computed_in_float32(tmp_path, dtype):
 def test_other_encoder_or_activation_is_refused(config, name):
     with pytest.raises(UsageError, match=name):
         Encoder(None, {"model_type": "mwp_student"} | config)
+
+
+def test_gelu_has_an_error_of_at_most_a_millionth():
+    x = np.linspace(-8, 8, 20001, dtype=np.float32)
+    exact = [value * (1 + math.erf(value / math.sqrt(2))) / 2 for value in x.tolist()]
+    assert np.abs(gelu(x) - exact).max() < 1e-6
+    assert gelu(np.array([-1e3, 0, 1e3], np.float32)).tolist() == [0, 0, 1e3]
+
+
+def test_attention_does_not_depend_on_the_heads_that_are_computed_together(monkeypatch):
+    query, key, value = np.random.default_rng(0).normal(size=(3, 4, 6, 5)).astype(np.float32)
+    together = attention(query, key, value)
+    weights = np.exp(query[1] @ key[1].T)
+    weights /= weights.sum(-1, keepdims=True)
+    np.testing.assert_allclose(together[:, 5:10], weights @ value[1], rtol=1e-4)
+    for limit in (1, 100):
+        monkeypatch.setattr(encoder, "MAX_SCORES", limit)
+        np.testing.assert_allclose(attention(query, key, value), together, rtol=1e-5)
 
 
 @pytest.mark.parametrize("activation", ["gelu", "relu", "gelu_new", "silu"])

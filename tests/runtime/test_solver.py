@@ -1,4 +1,5 @@
 import json
+import math
 import shutil
 import subprocess
 import sys
@@ -73,6 +74,7 @@ def assert_same(results, expected):
         {"num_beams": 3, "top_k": 3},
         {"num_beams": 8, "top_k": 2, "rerank": "zh"},
         {"num_beams": 4, "confidence_threshold": 0.9},
+        {"num_beams": 8, "top_k": 2, "score_margin": 1.5},
         {"max_decode_length": 1},
     ],
     ids=str,
@@ -134,6 +136,13 @@ def test_invalid_option_is_named(runtime, name, value):
 
 
 @pytest.mark.parametrize("solver", ["runtime", "torch_pipeline"])
+@pytest.mark.parametrize("score_margin", [0, -1.0, math.nan, "2", True])
+def test_invalid_margin_is_named(request, solver, score_margin):
+    with pytest.raises(ValueError, match=f"`score_margin` must be a number above 0, not {score_margin!r}"):
+        request.getfixturevalue(solver)(TEXTS[0], score_margin=score_margin)
+
+
+@pytest.mark.parametrize("solver", ["runtime", "torch_pipeline"])
 def test_options_may_be_numbers_of_numpy(request, solver):
     solver = request.getfixturevalue(solver)
     results = solver(TEXTS[0], top_k=np.int64(2), confidence_threshold=np.float64(0))
@@ -148,11 +157,12 @@ def test_problem_that_is_no_text_is_refused(request, solver, problems):
 
 
 def test_default_search_is_that_of_the_folder(linked_folder):
-    DefaultSearch(num_beams=8, rerank="zh").save_pretrained(linked_folder)
+    DefaultSearch(num_beams=8, rerank="zh", score_margin=5).save_pretrained(linked_folder)
     solver = load_solver(linked_folder)
-    reranker, num_beams = solver.search(None, None)
+    reranker, num_beams, score_margin = solver.search()
     assert isinstance(reranker, PlausibilityReranker)
     assert num_beams == 8
+    assert score_margin == 5
     assert "plausibility" in solver(TEXTS[0])[0]
     assert "plausibility" not in solver(TEXTS[0], num_beams=1)[0]
 

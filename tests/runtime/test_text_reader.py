@@ -1,9 +1,14 @@
+import hashlib
+import json
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tokenizers import Tokenizer, models
 from transformers import PreTrainedTokenizerFast
 
 from hf_mwp.runtime.problems import MathWordProblem
-from hf_mwp.runtime.text_reader import TextReader
+from hf_mwp.runtime.text_reader import TextReader, vocabulary_digest
 from hf_mwp.solver.batches import MwpProcessor
 from hf_mwp.solver.solving.solve_problems import unknown_shares
 from hf_mwp.utils.usage_error import UsageError
@@ -83,3 +88,9 @@ def test_missing_and_damaged_files_are_named(tmp_path):
     (tmp_path / "tokenizer.json").write_text('{"model": 1}')
     with pytest.raises(UsageError, match=r"tokenizer\.json"):
         TextReader(tmp_path)
+
+
+@given(st.dictionaries(st.text(), st.integers(0, 99)), st.lists(st.integers(0, 99)))
+def test_digest_is_that_of_the_whole_vocabulary_in_json(vocabulary, probe_ids):
+    content = json.dumps([sorted(vocabulary.items()), probe_ids]).encode()
+    assert vocabulary_digest(vocabulary, probe_ids) == hashlib.blake2b(content, digest_size=16).hexdigest()

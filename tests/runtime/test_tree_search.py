@@ -1,6 +1,10 @@
+import math
+
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from hf_mwp.runtime.tree_search import TreeDecoder
 from hf_mwp.solver.models import GTSConfig, GTSDecoder
@@ -43,6 +47,45 @@ def test_trees_equal_those_of_pytorch(beams, fields):
         results = runtime.search(states, [1, 4, 6], beams, beams)
         assert [ids for ids, _ in results] == trees
         np.testing.assert_allclose([score for _, score in results], scores, atol=1e-4)
+
+
+@pytest.mark.parametrize("score_margin", [0.1, 1.0, 3.0, math.inf])
+@pytest.mark.parametrize("beams", [5, 20])
+def test_trees_within_a_margin_equal_those_of_pytorch(beams, score_margin):
+    for seed in range(3):
+        decoder, runtime = decoders(seed)
+        states = encoder_states(seed=seed)
+        options = {"num_beams": beams, "num_return_sequences": beams, "score_margin": score_margin}
+        trees, scores = searched_in_pytorch(decoder, states, [1, 4, 6], **options)
+        results = runtime.search(states, [1, 4, 6], beams, beams, score_margin=score_margin)
+        assert [ids for ids, _ in results] == trees
+        np.testing.assert_allclose([score for _, score in results], scores, atol=1e-4)
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 1000), beams=st.integers(1, 12), count=st.integers(1, 12))
+def test_best_trees_do_not_depend_on_their_number(seed, beams, count):
+    _, runtime = decoders(seed)
+    states = encoder_states(seed=seed)
+    count = min(count, beams)
+    all_results = runtime.search(states, [1, 4], beams, beams)
+    results = runtime.search(states, [1, 4], beams, count)
+    assert [ids for ids, _ in results] == [ids for ids, _ in all_results[:count]]
+    scores = [score for _, score in all_results[:count]]
+    # Fewer rows in a product round differently.
+    np.testing.assert_allclose([score for _, score in results], scores, atol=1e-4)
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 1000), beams=st.integers(2, 12), score_margin=st.floats(0.01, 8))
+def test_margin_keeps_the_best_tree_within_it(seed, beams, score_margin):
+    _, runtime = decoders(seed)
+    states = encoder_states(seed=seed)
+    _, score = runtime.search(states, [1, 4], beams, beams)[0]
+    _, score_within = runtime.search(states, [1, 4], beams, beams, score_margin=score_margin)[0]
+    # The log probabilities of the tree's beginnings are between its own and 0.
+    if score >= -score_margin:
+        assert score_within >= score
 
 
 def test_number_that_was_cut_off_is_not_used():

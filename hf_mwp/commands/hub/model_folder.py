@@ -85,7 +85,12 @@ def make_model_folder(args: CardArguments) -> None:
         search, reranker = _read_search(source, args.reranker)
         rerank = reranker if search.rerank is True else search.rerank
         solver = MathWordProblemPipeline(
-            model=model, processor=processor, device="cpu", num_beams=search.num_beams, rerank=rerank
+            model=model,
+            processor=processor,
+            device="cpu",
+            num_beams=search.num_beams,
+            rerank=rerank,
+            score_margin=search.score_margin,
         )
         card_options["output"] = str(solver(EXAMPLES.get(processor.language, EXAMPLES["en"])))
         if search != DefaultSearch():

@@ -17,7 +17,7 @@ from .search_options import RankedSearchOptions
 
 # Options of pseudo-labels that do not apply to a task.
 _OF_PAIRS = ("source", "target", "source_prefix")
-_OF_PROBLEMS = ("exclude", "pseudo_label_fraction", "rerank", "reranker")
+_OF_PROBLEMS = ("exclude", "pseudo_label_fraction", "score_margin", "rerank", "reranker")
 _OF_TEXTS = (*_OF_PAIRS, "num_return_sequences", "keep_fraction", "max_decode_length")
 _UNUSED = {
     None: _OF_TEXTS,
@@ -25,7 +25,8 @@ _UNUSED = {
     "math_seq2seq": (*_OF_PROBLEMS, *_OF_PAIRS),
 }
 # Options of pseudo-labels that do not apply to a language model.
-_OF_MODELS = ("model", "task", "num_beams", "batch_size", "device", "pseudo_label_fraction", "rerank", "reranker")
+_OF_SEARCH = ("num_beams", "score_margin", "rerank", "reranker")
+_OF_MODELS = ("model", "task", "batch_size", "device", "pseudo_label_fraction", *_OF_SEARCH)
 
 
 def _locate_file(path: str, options: Mapping[str, Any]) -> Path:

@@ -15,6 +15,8 @@ from hf_mwp.utils.option import GIVEN, OWN_KEYS, default_of, options_in
 from hf_mwp.utils.usage_error import UsageError
 from hf_mwp.utils.yaml_values import read_yaml
 
+from .help_text import HelpFormatter, epilog_of
+
 
 TRUE = ("true", "yes", "t", "y", "1")
 FALSE = ("false", "no", "f", "n", "0")
@@ -31,13 +33,14 @@ def parse(
     dataclass_types: Sequence[type] | Callable[[Any], Sequence[type]],
     argv: Sequence[str],
     common: Sequence[type] | None = None,
+    examples: Sequence[str] = (),
 ) -> list[Any]:
     """
     Read the options of a command from flags (`--batch_size` or `--batch-size`) and the YAML file of `--config`, and
     return an instance of each dataclass. Flags override the file, and the file overrides defaults. `--help` prints the
-    options of the `common` dataclasses (see [`option`]), `--help all` all options, and exits. `dataclass_types` may be
-    a function that imports them for the value of `--task`. Raises `UsageError` if a key or flag is unknown, or a value
-    is wrong.
+    options of the `common` dataclasses (see [`option`]), `--help all` all options, both with the `examples`, and
+    exits. `dataclass_types` may be a function that imports them for the value of `--task`. Raises `UsageError` if a
+    key or flag is unknown, or a value is wrong.
     """
     asks_help = "-h" in argv or "--help" in argv
     is_short = asks_help and common is not None and not _asks_all(argv)
@@ -59,8 +62,8 @@ def parse(
     parser = OptionParser(command, description, dataclass_types, is_short)
     parser.add_argument("--config", metavar="FILE", help="YAML file with any of these options; flags override it")
     if asks_help:
-        if is_short:
-            parser.epilog = REST.format(command)
+        remark = REST.format(command) if is_short else ""
+        parser.epilog = epilog_of(examples, remark)
         parser.print_help()
         sys.exit(0)
     argv = parser.spelled_out(argv)
@@ -101,7 +104,8 @@ class OptionParser(argparse.ArgumentParser):
 
     def __init__(self, command: str, description: str, dataclass_types: Sequence[type], common: bool = False) -> None:
         usage = f"hf-mwp {command} [--config FILE] [--option VALUE ...]"
-        super().__init__(f"hf-mwp {command}", usage, description, allow_abbrev=False, add_help=False)
+        options = {"allow_abbrev": False, "add_help": False, "formatter_class": HelpFormatter}
+        super().__init__(f"hf-mwp {command}", usage, description, **options)
         # A problem may begin with a negative number. Before 3.14, Python only accepts a number alone.
         self._negative_number_matcher = re.compile(r"-\.?\d")
         self.command = command

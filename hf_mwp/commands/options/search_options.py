@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from importlib.metadata import version
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from hf_mwp.commands.building.model_sources import locate_solver
+from hf_mwp.runtime.answer import check_search
 from hf_mwp.utils.checks import check_at_least_one, check_options
 from hf_mwp.utils.option import option
 from hf_mwp.utils.usage_error import UsageError
 
 
 if TYPE_CHECKING:
-    from hf_mwp.runtime.plausibility import PlausibilityReranker
+    from hf_mwp.runtime.default_search import SearchSettings
     from hf_mwp.solver.batches.mwp_processor import MwpProcessor
 
 
@@ -25,14 +28,20 @@ class SearchOptions:
     num_beams: int | None = option(
         None,
         "Number of beams; 1 is greedy search, the papers use 5. If neither num_beams nor re-ranking is set, "
-        "generation_config.json in the model folder sets both.",
+        "generation_config.json in the model folder sets both, and score_margin.",
     )
-    batch_size: int = option(64, "Number of problems per batch.", affects_result=False)
+    score_margin: float | None = option(
+        None,
+        "Drop incomplete equations whose log probability is more than this below that of the best one: faster. inf "
+        "switches off the margin of generation_config.json.",
+    )
+    batch_size: int = option(32, "Number of problems per batch.", affects_result=False)
     device: str | None = option(None, "Device, such as cuda:0; default: a CUDA GPU, if any.", affects_result=False)
 
     def __post_init__(self):
         check_options(self)
         check_at_least_one(self, "num_beams", "batch_size")
+        check_search(score_margin=self.score_margin)
 
 
 @dataclass
@@ -51,11 +60,12 @@ class RankedSearchOptions(SearchOptions):
         """Value of both options as the `rerank` of a solver."""
         return self.rerank if self.reranker is None else self.reranker
 
-    def load_reranker(self, processor: MwpProcessor) -> tuple[PlausibilityReranker | None, int]:
-        """Return the re-ranker and the number of beams, see [`~runtime.default_search.FolderSearch.search`]."""
+    def search_settings(self, processor: MwpProcessor) -> SearchSettings:
+        """Return the settings of the search, see [`~runtime.default_search.FolderSearch.search`]."""
         from hf_mwp.runtime.default_search import FolderSearch
 
-        return FolderSearch(self.model, processor.language).search(self.num_beams, self.rerank_with)
+        folder = FolderSearch(self.model, processor.language)
+        return folder.search(self.num_beams, self.rerank_with, score_margin=self.score_margin)
 
 
 def find_device(name: str | None) -> str:
@@ -77,3 +87,12 @@ def find_device(name: str | None) -> str:
         # Assign a different device to each process of the machine.
         return accelerators[int(os.environ["LOCAL_RANK"]) % len(accelerators)]
     return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def has_gpu() -> bool:
+    """Return whether PyTorch is installed and can use a CUDA GPU. A build for CPUs is not imported."""
+    if find_spec("torch") is None or version("torch").endswith("+cpu"):
+        return False
+    import torch
+
+    return torch.cuda.is_available()

@@ -12,6 +12,7 @@ from transformers import DataCollatorWithPadding
 from hf_mwp.commands.building.classifier import build_classifier, load_classifier, make_student_classifier
 from hf_mwp.commands.building.encoder import SAMPLE_BATCH, SAMPLE_SIZE
 from hf_mwp.compress.metrics.glue import GLUE_FIGURES
+from hf_mwp.utils.length_batches import batches_by_length
 
 from .data_options import TaskArguments
 from .glue_files import GLUE_SOURCES, HUB_ID, load_glue
@@ -144,9 +145,8 @@ class GlueTask(Task):
     def predict(self, model, processor, rows, batch_size=64, progress=None) -> list[GluePrediction]:
         encoded = self.encode(rows, processor)
         collate = self.collator(model, processor)
-        # Batches of rows of similar length need little padding.
-        order = sorted(range(len(rows)), key=lambda index: len(encoded[index]["input_ids"]))
-        batches = [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
+        lengths = [len(row["input_ids"]) for row in encoded]
+        batches = batches_by_length(lengths, batch_size)
         if progress is not None:
             batches = progress(batches)
         predictions: list[Any] = [None] * len(rows)

@@ -27,7 +27,21 @@ SCORES = (0.0, 5.0)  # Range of the scores of STS-B.
 
 @dataclass(frozen=True)
 class GlueSource:
-    """Files, columns and classes of a GLUE task."""
+    """
+    Files, columns and classes of a GLUE task. A new task ([`add_glue_task`]) has the files `train.tsv` and `dev.tsv`
+    in its `folder`, tab-separated and with a header.
+
+    Args:
+        hub_columns (`tuple[str, ...]`): Columns of the one or two texts.
+        classes (`tuple[str, ...]`): Names of the classes in the order of their numbers; empty for a regression.
+        folder (`str`): Name of the task's folder in `data_dir`.
+        columns (`tuple[str, ...]`, *optional*): Columns of the texts in the files, if they differ from `hub_columns`.
+        label (`str`, *optional*, defaults to `"label"`): Column of the label in the files.
+        written (`tuple[str, ...]`, *optional*, defaults to `("0", "1")`): Names of the classes in the files.
+        header (`tuple[str, ...]`, *optional*): All columns, for files without a header.
+        dev (`tuple[str, ...]`, *optional*, defaults to `("dev",)`): Names of the files of the development splits.
+        broken (`float`, *optional*, defaults to 0.0): Maximum share of damaged lines, which are left out.
+    """
 
     hub_columns: tuple[str, ...]  # Columns of the one or two texts in the dataset on the Hub.
     classes: tuple[str, ...]  # Names of the classes in the order of their numbers; empty for a regression.

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 
 class Task(ABC):
-    """Base class of tasks, which define data (loaded on first use), models, collator and metrics. To add a task, write
-    a subclass in this folder, see [`MathWordProblems`] and [`GlueTask`]."""
+    """Base class of tasks, which define data (loaded on first use), models, collator and metrics. [`add_task`] adds a
+    derived class; examples are [`MathWordProblems`] and [`GlueTask`]."""
 
     name: str  # of the dataset
     scheme: str  # description of the splits

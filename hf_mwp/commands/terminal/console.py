@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
 from itertools import chain
@@ -51,11 +53,14 @@ class CommandConsole(Console, Reporter):
 
 def quiet_libraries() -> None:
     """Disable the progress bars of the libraries, which would disturb the progress bars of the commands."""
-    import datasets
     from transformers.utils import logging
 
-    datasets.disable_progress_bars()
     logging.disable_progress_bar()
+    if "datasets" in sys.modules:
+        sys.modules["datasets"].disable_progress_bars()
+    else:
+        # The import takes a second, and some commands do not need the library, which reads this variable.
+        os.environ.setdefault("HF_DATASETS_DISABLE_PROGRESS_BARS", "1")
 
 
 def make_console(**kwargs) -> CommandConsole:

@@ -222,7 +222,7 @@ async def _send(response: Response, reader: asyncio.StreamReader, writer: asynci
         "Cache-Control: no-store",
         "X-Content-Type-Options: nosniff",
         # The browser must not load anything from other hosts, whatever the text of a problem contains.
-        "Content-Security-Policy: default-src 'self'; script-src 'unsafe-inline'; style-src 'unsafe-inline'",
+        "Content-Security-Policy: default-src 'self'",
     )
     head = "".join(f"{line}\r\n" for line in lines) + "\r\n"
     writer.write(head.encode() + response.content)

@@ -2,9 +2,11 @@
 
 import json
 import math
+import re
 import time
 from collections import defaultdict
 from collections.abc import Sequence
+from fractions import Fraction
 from http import HTTPStatus
 from importlib.resources import files
 from pathlib import Path
@@ -17,12 +19,22 @@ from hf_mwp.runtime.problems import MathWordProblem
 from hf_mwp.utils.usage_error import UsageError
 
 from .local_server import LocalServer, Request, RequestError, Response
+from .sentences import in_both_languages, page_words
 
 
-MAX_PROBLEMS = 20  # per request; `hf-mwp solve --file` solves more
+MAX_PROBLEMS = 20  # per request; the page sends several requests
 BEAMS = 8  # at least, because the page also shows the next best answers
 SHOWN = 6
-ANSWER_FIELDS = ("value", "equation", "prefix", "numbers", "plausibility", "violations")
+ANSWER_FIELDS = ("value", "equation", "prefix", "numbers", "plausibility")
+SIGNS = {"*": "×", "/": "÷", "-": "−"}
+# Files that are served, by path.
+FILES = {
+    "/": ("page.html", "text/html; charset=utf-8"),
+    "/page.css": ("page.css", "text/css; charset=utf-8"),
+    "/page.js": ("page.js", "text/javascript; charset=utf-8"),
+    "/favicon.svg": ("favicon.svg", "image/svg+xml"),
+}
+_OPERATOR = re.compile(r"(?<=[\d)%])[-+*/^]")  # with an operand before it, so not a sign
 EXAMPLES = {
     "zh": [
         "小明有4个苹果和2个梨，一共有多少个水果？",
@@ -65,14 +77,24 @@ class Page:
 
     def answer(self, request: Request) -> Response:
         """Answer a request. Raises `RequestError` if it is wrong."""
-        if (request.method, request.path) == ("GET", "/"):
-            return Response(files(__package__).joinpath("page.html").read_bytes(), "text/html; charset=utf-8")
+        if request.method == "GET" and request.path in FILES:
+            name, content_type = FILES[request.path]
+            return Response(files(__package__).joinpath(name).read_bytes(), content_type)
         if (request.method, request.path) == ("GET", "/models"):
-            language = self.reader.language
-            return _json({"models": list(self.solvers), "language": language, "examples": EXAMPLES[language]})
+            return _json(self._description())
         if (request.method, request.path) == ("POST", "/solve"):
             return self._solve(request.body)
         raise RequestError(HTTPStatus.NOT_FOUND, "There is nothing at this address.")
+
+    def _description(self) -> dict[str, Any]:
+        """Return the names of the solvers, their language, examples in it, and the words of the page."""
+        language = self.reader.language
+        return {
+            "models": list(self.solvers),
+            "language": language,
+            "examples": EXAMPLES[language],
+            "words": page_words(),
+        }
 
     def _solve(self, body: bytes) -> Response:
         try:
@@ -95,11 +117,22 @@ def _json(content: dict[str, Any]) -> Response:
 
 
 def solve(solver: RuntimeSolver, text: str) -> dict[str, Any]:
-    """Solve a problem for the page. The `probability` of an answer is the sum over all equations with its value."""
+    """
+    Solve a problem for the page.
+
+    Args:
+        solver (`RuntimeSolver`): The solver.
+        text (`str`): Text of the problem.
+
+    Returns:
+        `dict[str, Any]`: `answers`, the best first, each with a different value; `warnings`; `milliseconds`; and, if
+        there are no answers, `error`. The `probability` of an answer is the sum over all equations with its value.
+        Warnings, violations and the error are sentences by language ([`~sentences.in_both_languages`]).
+    """
     started = time.perf_counter()
-    reranker, num_beams = solver.search(None, None)
+    reranker, num_beams, score_margin = solver.search()
     num_beams = max(num_beams, BEAMS)
-    answer = solver.answer(solver.reader.problem(text), num_beams, reranker)
+    answer = solver.answer(solver.reader.problem(text), num_beams, reranker, score_margin=score_margin)
     records = answer_records(answer, num_beams)
     # Value -> sum of the probabilities of its equations.
     probabilities: dict[str, float] = defaultdict(float)
@@ -113,17 +146,48 @@ def solve(solver: RuntimeSolver, text: str) -> dict[str, Any]:
     for record in records:
         value = record["value"]
         if value is not None and value not in answers:
-            fields = {name: record[name] for name in ANSWER_FIELDS if name in record}
-            answers[value] = fields | {"probability": probabilities[value]}
+            answers[value] = _shown_answer(record, probabilities[value])
+    first = records[0]
     result: dict[str, Any] = {
         "answers": list(answers.values())[:SHOWN],
+        "warnings": [in_both_languages(warning) for warning in first.get("warnings", ())],
         "milliseconds": 1000 * (time.perf_counter() - started),
     }
     if not answers:
-        result["error"] = records[0].get("error", "")
-    if "warning" in records[0]:
-        result["warning"] = records[0]["warning"]
+        result["error"] = in_both_languages(first["error"])
     return result
+
+
+def _shown_answer(record: dict[str, Any], probability: float) -> dict[str, Any]:
+    """Return the fields of a result dictionary that the page shows, and those that are written for readers."""
+    shown = {name: record[name] for name in ANSWER_FIELDS if name in record}
+    shown["decimal"] = decimal_form(record["value"])
+    shown["written"] = written_equation(record["equation"])
+    shown["probability"] = probability
+    shown["violations"] = [in_both_languages(violation) for violation in record.get("violations", ())]
+    return shown
+
+
+def decimal_form(value: str) -> str:
+    """Return a fraction as a decimal with its sign of equality: `"= 24.5"` for `"49/2"`, `"≈ 0.333333"` for `"1/3"`.
+    Empty if the value is no fraction."""
+    if "/" not in value:
+        return ""
+    fraction = Fraction(value)
+    decimal = f"{float(fraction):.6g}"
+    if Fraction(decimal) == fraction:
+        return f"= {decimal}"
+    return f"≈ {decimal}"
+
+
+def written_equation(equation: str) -> str:
+    """Return an equation with spaces and the signs of schoolbooks: `"25 − 3 × 6"` for `"25-3*6"`."""
+
+    def spaced(match: re.Match[str]) -> str:
+        operator = match.group()
+        return f" {SIGNS.get(operator, operator)} "
+
+    return _OPERATOR.sub(spaced, equation)
 
 
 def marked_parts(problem: MathWordProblem) -> list[list[Any]]:

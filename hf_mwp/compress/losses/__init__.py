@@ -17,6 +17,7 @@ _NAMES = {
     "pkd_loss": ("PKDLoss",),
     "procrustes_loss": ("ProcrustesLoss",),
     "dkd_loss": ("DKDLoss",),
-    "logit_distillation_loss": ("LogitDistillationLoss",),
+    "logit_distillation_loss": ("LogitDistillationLoss", "SoftenedLoss"),
+    "state_loss": ("StateLoss",),
 }
 __all__, __getattr__, __dir__ = lazy_names(__name__, _NAMES)

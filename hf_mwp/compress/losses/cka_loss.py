@@ -142,9 +142,9 @@ class CKALoss(ProductLoss):
         loss = self.of_products(cross.square().sum(), student.square().sum(), teacher.square().sum())
         return of_rows(loss, rows, self.min_rows)
 
-    def of_products(self, cross: Tensor, ours: Tensor, theirs: Tensor) -> Tensor:
+    def of_products(self, cross: Tensor, student: Tensor, teacher: Tensor) -> Tensor:
         """Return the loss from the squared norms of the three covariances, or from three multiples of HSIC₁."""
-        scale = (ours.clamp(min=LEAST_NORM) * theirs.clamp(min=LEAST_NORM)).sqrt()
+        scale = (student.clamp(min=LEAST_NORM) * teacher.clamp(min=LEAST_NORM)).sqrt()
         if self.squared:
             return 1 - cross / scale
         if self.unbiased:

@@ -30,8 +30,8 @@ class CKDPairLoss(StateLoss):
         >>> CKDPairLoss()(student_states[1], teacher_states[4], mask=batch["attention_mask"])
     """
 
-    def compare(self, ours: Tensor, theirs: Tensor, mask: Tensor) -> Tensor:
-        difference = _cosines(ours) - _cosines(theirs)
+    def compare(self, student_hidden: Tensor, teacher_hidden: Tensor, mask: Tensor) -> Tensor:
+        difference = _cosines(student_hidden) - _cosines(teacher_hidden)
         # Each pair occurs twice. An item paired with itself does not count.
         diagonal = torch.eye(mask.shape[1], dtype=torch.bool, device=mask.device)
         return difference.masked_fill(diagonal, 0.0).square().sum() / (2 * self.count(mask)).clamp(min=1)

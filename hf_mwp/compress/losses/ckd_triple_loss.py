@@ -39,9 +39,9 @@ class CKDTripleLoss(StateLoss):
             raise ValueError(f"`window` must be at least 1, got {window}.")
         self.window = window
 
-    def compare(self, ours: Tensor, theirs: Tensor, mask: Tensor) -> Tensor:
+    def compare(self, student_hidden: Tensor, teacher_hidden: Tensor, mask: Tensor) -> Tensor:
         positions, near = self._neighbours(mask)
-        difference = _angles(ours, positions) - _angles(theirs, positions)
+        difference = _angles(student_hidden, positions) - _angles(teacher_hidden, positions)
         # Each triple occurs twice. A neighbour paired with itself does not count.
         diagonal = torch.eye(near.shape[-1], dtype=torch.bool, device=mask.device)
         triples = near.unsqueeze(-1) & near.unsqueeze(-2) & ~diagonal

@@ -29,8 +29,8 @@ class CosineLoss(StateLoss):
 
     needs_equal_width = True
 
-    def compare(self, ours: Tensor, theirs: Tensor, mask: Tensor) -> Tensor:
-        distance = 1 - (directions(ours) * directions(theirs)).sum(-1)
+    def compare(self, student_hidden: Tensor, teacher_hidden: Tensor, mask: Tensor) -> Tensor:
+        distance = 1 - (directions(student_hidden) * directions(teacher_hidden)).sum(-1)
         return torch.where(mask, distance, 0.0).sum() / mask.sum().clamp(min=1)
 
     citation = citation_of("sanh2019distilbert")

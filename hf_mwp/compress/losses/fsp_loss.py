@@ -35,10 +35,10 @@ class FSPLoss(StateLoss):
     num_layers = 2
     count = staticmethod(count_texts)
 
-    def compare(self, ours: list[Tensor], theirs: list[Tensor], mask: Tensor) -> Tensor:
+    def compare(self, student_hidden: list[Tensor], teacher_hidden: list[Tensor], mask: Tensor) -> Tensor:
         lengths = mask.sum(-1).clamp(min=1).view(-1, 1, 1)
-        student_flow = ours[0].transpose(1, 2) @ ours[1] / lengths
-        teacher_flow = theirs[0].transpose(1, 2) @ theirs[1] / lengths
+        student_flow = student_hidden[0].transpose(1, 2) @ student_hidden[1] / lengths
+        teacher_flow = teacher_hidden[0].transpose(1, 2) @ teacher_hidden[1] / lengths
         num_texts = self.count(mask).clamp(min=1)
         num_entries = student_flow.shape[1] * student_flow.shape[2]
         return (student_flow - teacher_flow).square().sum() / (num_texts * num_entries)

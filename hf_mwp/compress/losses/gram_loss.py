@@ -28,8 +28,8 @@ class GramLoss(ProductLoss):
         >>> GramLoss()(student_states[1], teacher_states[4], mask=batch["attention_mask"])
     """
 
-    def of_products(self, cross: Tensor, ours: Tensor, theirs: Tensor) -> Tensor:
+    def of_products(self, cross: Tensor, student: Tensor, teacher: Tensor) -> Tensor:
         """Return `||X Xᵀ - Y Yᵀ||²`, expanded so that no matrix of all token pairs is needed."""
-        return ours + theirs - 2 * cross
+        return student + teacher - 2 * cross
 
     citation = citation_of("bhattarai2025knowledge")

@@ -33,7 +33,7 @@ class HiddenMSELoss(StateLoss):
 
     needs_equal_width = True
 
-    def compare(self, ours: Tensor, theirs: Tensor, mask: Tensor) -> Tensor:
-        return (ours - theirs).square().sum() / (mask.sum().clamp(min=1) * ours.shape[-1])
+    def compare(self, student_hidden: Tensor, teacher_hidden: Tensor, mask: Tensor) -> Tensor:
+        return (student_hidden - teacher_hidden).square().sum() / (mask.sum().clamp(min=1) * student_hidden.shape[-1])
 
     citation = citation_of("ming2025compact")

@@ -33,9 +33,9 @@ class NSTLoss(StateLoss):
     num_layers = 2
     count = staticmethod(count_token_pairs)
 
-    def compare(self, ours: list[Tensor], theirs: list[Tensor], mask: Tensor) -> Tensor:
-        student_similarities = _similarities(*ours)
-        teacher_similarities = _similarities(*theirs)
+    def compare(self, student_hidden: list[Tensor], teacher_hidden: list[Tensor], mask: Tensor) -> Tensor:
+        student_similarities = _similarities(*student_hidden)
+        teacher_similarities = _similarities(*teacher_hidden)
         return (student_similarities - teacher_similarities).square().sum() / self.count(mask).clamp(min=1)
 
     citation = citation_of("huang2017like")

@@ -31,12 +31,12 @@ class PKDLoss(StateLoss):
     num_layers = None
     count = staticmethod(count_texts)
 
-    def compare(self, ours: list[Tensor], theirs: list[Tensor], mask: Tensor) -> Tensor:
+    def compare(self, student_hidden: list[Tensor], teacher_hidden: list[Tensor], mask: Tensor) -> Tensor:
         total = 0
-        for student_hidden, teacher_hidden in zip(ours, theirs, strict=True):
-            difference = _first(student_hidden, mask) - _first(teacher_hidden, mask)
+        for student_layer, teacher_layer in zip(student_hidden, teacher_hidden, strict=True):
+            difference = _first(student_layer, mask) - _first(teacher_layer, mask)
             total = total + difference.square().sum()
-        return total / (self.count(mask).clamp(min=1) * len(ours))
+        return total / (self.count(mask).clamp(min=1) * len(student_hidden))
 
     citation = citation_of("sun2019patient")
 

@@ -32,11 +32,11 @@ class ProcrustesLoss(StateLoss):
 
     min_rows = MIN_ROWS  # minimum number of valid tokens
 
-    def compare(self, ours: Tensor, theirs: Tensor, mask: Tensor) -> Tensor:
+    def compare(self, student_hidden: Tensor, teacher_hidden: Tensor, mask: Tensor) -> Tensor:
         number = mask.sum()
         check_rows(number, self.min_rows)
-        student = unit_rows(*centred_rows(ours, mask, number))
-        teacher = unit_rows(*centred_rows(theirs, mask, number))
+        student = unit_rows(*centred_rows(student_hidden, mask, number))
+        teacher = unit_rows(*centred_rows(teacher_hidden, mask, number))
         return of_rows(2 - 2 * _nuclear_norm(student, teacher), number, self.min_rows)
 
     citation = GramLoss.citation

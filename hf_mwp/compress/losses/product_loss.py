@@ -19,15 +19,15 @@ class ProductLoss(StateLoss):
     in_groups = True  # whether to compute these norms in groups of texts if there are as many tokens as features
     min_rows = MIN_ROWS  # minimum number of valid tokens
 
-    def of_states(self, ours: list[Tensor], theirs: list[Tensor], mask: Tensor) -> Tensor:
+    def of_states(self, student_hidden: list[Tensor], teacher_hidden: list[Tensor], mask: Tensor) -> Tensor:
         """Return the loss from groups of texts, or from all rows at once if there are too few of them."""
-        if not self.in_groups or mask.numel() < min(ours[0].shape[-1], theirs[0].shape[-1]):
-            return super().of_states(ours, theirs, mask)
+        if not self.in_groups or mask.numel() < min(student_hidden[0].shape[-1], teacher_hidden[0].shape[-1]):
+            return super().of_states(student_hidden, teacher_hidden, mask)
         with without_autocast(mask):
             number = mask.sum()
             check_rows(number, self.min_rows)
             cross, student, teacher, student_size, teacher_size = StreamedProducts.apply(
-                ours[0], theirs[0], mask, number
+                student_hidden[0], teacher_hidden[0], mask, number
             )
             # The sizes are 1, or less for collapsed states. Their gradient is that of the division by the norm.
             student_size = student_size.clamp(min=1)
@@ -37,12 +37,12 @@ class ProductLoss(StateLoss):
             teacher = teacher / teacher_size.square()
             return of_rows(self.of_products(cross, student, teacher), number, self.min_rows)
 
-    def compare(self, ours: Tensor, theirs: Tensor, mask: Tensor) -> Tensor:
+    def compare(self, student_hidden: Tensor, teacher_hidden: Tensor, mask: Tensor) -> Tensor:
         """Return the loss from all rows at once."""
         number = mask.sum()
         check_rows(number, self.min_rows)
-        student = unit_rows(*centred_rows(ours, mask, number))
-        teacher = unit_rows(*centred_rows(theirs, mask, number))
+        student = unit_rows(*centred_rows(student_hidden, mask, number))
+        teacher = unit_rows(*centred_rows(teacher_hidden, mask, number))
         cross = self.product(student, teacher, number)
         student_product = self.product(student, student, number)
         teacher_product = self.product(teacher, teacher, number)
@@ -54,7 +54,7 @@ class ProductLoss(StateLoss):
             return ((first @ first.T) * (second @ second.T)).sum()
         return (first.T @ second).square().sum()
 
-    def of_products(self, cross: Tensor, ours: Tensor, theirs: Tensor) -> Tensor:
+    def of_products(self, cross: Tensor, student: Tensor, teacher: Tensor) -> Tensor:
         raise NotImplementedError
 
 

@@ -44,9 +44,9 @@ class RelationLoss(StateLoss):
             raise ValueError(f"`heads` must be at least 1, got {heads}.")
         self.heads = heads
 
-    def compare(self, ours: Tensor, theirs: Tensor, mask: Tensor) -> Tensor:
-        student = self._log_relations(ours, mask)
-        teacher = self._log_relations(theirs, mask)
+    def compare(self, student_hidden: Tensor, teacher_hidden: Tensor, mask: Tensor) -> Tensor:
+        student = self._log_relations(student_hidden, mask)
+        teacher = self._log_relations(teacher_hidden, mask)
         pairs = (mask.unsqueeze(-1) & mask.unsqueeze(-2)).unsqueeze(1)
         total = torch.where(pairs, teacher.exp() * (teacher - student), 0.0).sum()
         return total / (mask.sum().clamp(min=1) * self.heads)

@@ -30,17 +30,21 @@ class StateLoss(nn.Module):
         `ValueError` for different numbers of layers, tokens, or widths that must be the same."""
         return self.of_states(*self.check(student_hidden, teacher_hidden, mask))
 
-    def of_states(self, ours: list[Tensor], theirs: list[Tensor], mask: Tensor) -> Tensor:
+    def of_states(self, student_hidden: list[Tensor], teacher_hidden: list[Tensor], mask: Tensor) -> Tensor:
         """Return the loss of the lists of states and the mask that `check` returns."""
-        student = [masked(hidden, mask) for hidden in ours]
-        teacher = [masked(hidden, mask) for hidden in theirs]
+        student = [masked(hidden, mask) for hidden in student_hidden]
+        teacher = [masked(hidden, mask) for hidden in teacher_hidden]
         if self.num_layers == 1:
             [student] = student
             [teacher] = teacher
         with without_autocast(mask):
             return self.compare(student, teacher, mask)
 
-    def compare(self, ours: Tensor | list[Tensor], theirs: Tensor | list[Tensor], mask: Tensor) -> Tensor:
+    def compare(
+        self, student_hidden: Tensor | list[Tensor], teacher_hidden: Tensor | list[Tensor], mask: Tensor
+    ) -> Tensor:
+        """Return the scalar loss of states `(batch, tokens, width)`, or of lists of them if `num_layers` is not 1,
+        with the `mask` `(batch, tokens)` of valid tokens, which may all be 0."""
         raise NotImplementedError
 
     def check(self, student: States, teacher: States, mask: Tensor | None) -> tuple[list, list, Tensor]:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from torch import nn
+from transformers import PreTrainedModel
 
 from .model_kind import unwrapped
 
@@ -14,6 +15,14 @@ def named_outputs(model: nn.Module, inputs: Mapping[str, Any]) -> Any:
     if getattr(config, "return_dict", None) is False:
         inputs = {**inputs, "return_dict": True}
     return model(**inputs)
+
+
+def set_attention(model: nn.Module, implementation: str) -> None:
+    """Switch a model to an attention implementation, such as `"eager"`, which returns attention matrices. In
+    Transformers 5.17, T5 does not pass it on to its encoder and decoder."""
+    for module in model.modules():
+        if isinstance(module, PreTrainedModel):
+            module.set_attn_implementation(implementation)
 
 
 def shape_of(output: Any) -> tuple[int, ...] | None:

@@ -13,6 +13,7 @@ from hf_mwp.compress.losses.precision import at_least_fp32
 from hf_mwp.compress.models.architecture import find_architecture, find_encoder, layer_order, layer_parts
 from hf_mwp.compress.models.batch_inputs import find_token_mask
 from hf_mwp.compress.models.layer_linears import output_dim
+from hf_mwp.compress.models.model_outputs import set_attention
 from hf_mwp.utils.checked_types import checked
 
 from .gates import HeadGates
@@ -256,12 +257,12 @@ def eager_attention(model: nn.Module):
     """Context manager in which the encoder of a model uses eager attention, which returns attention maps."""
     encoder = find_encoder(model)
     before = encoder.config._attn_implementation
-    encoder.set_attn_implementation("eager")
+    set_attention(encoder, "eager")
     try:
         yield
     finally:
         with suppress(AttributeError):
-            encoder.set_attn_implementation(before)
+            set_attention(encoder, before)
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from hf_mwp.compress.distillation import objectives
 from hf_mwp.compress.distillation.layer_mapping import STRATEGIES, map_layers
 from hf_mwp.compress.losses import AttentionMSELoss, CKALoss, CosineLoss, GramLoss, NSTLoss, ProcrustesLoss
 from hf_mwp.compress.losses.logit_distillation_loss import DIRECTIONS
+from hf_mwp.compress.models.model_outputs import set_attention
 from hf_mwp.utils.checks import check_not_negative, check_positive, check_share, check_weight
 
 from .base_config import BaseConfig, setting
@@ -243,4 +244,4 @@ def show_attention(chosen: Sequence[objectives.Objective], *models: PreTrainedMo
     needs_attention = any("output_attentions" in objective.options for objective in chosen)
     if needs_attention:
         for model in models:
-            model.set_attn_implementation("eager")
+            set_attention(model, "eager")

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_mwp.compress.models.model_kind import unwrapped
+from hf_mwp.utils.length_batches import batches_by_length
 
 
 # Positions count from the left, so padding must be on the right.
@@ -112,8 +113,7 @@ def decode_texts(tokenizer: PreTrainedTokenizerBase, ids: Any) -> list[str]:
 
 def _batches(model, tokenizer, texts, batch_size, progress=None):
     """Yield indices and model inputs of texts with similar lengths, with the model in evaluation mode."""
-    order = sorted(range(len(texts)), key=lambda index: len(texts[index]))
-    batches: Iterable = [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
+    batches: Iterable = batches_by_length(list(map(len, texts)), batch_size)
     if progress:
         batches = progress(batches)
     was_training = model.training

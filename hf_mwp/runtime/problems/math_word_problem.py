@@ -180,7 +180,7 @@ def refusal(problem: MathWordProblem) -> str | None:
     """Return why solvers refuse a problem, or `None`. Without numbers, an equation would only be a guess, and a
     division by zero in the text has no value."""
     if problem.is_too_long:
-        return f"{TOO_LONG[0].upper()}{TOO_LONG[1:]}: shorten it."
+        return f"The text has more than {MAX_TEXT_LENGTH:,} characters: shorten it."
     try:
         problem.text.encode("utf-8")
     except UnicodeEncodeError as error:

@@ -15,7 +15,7 @@ _NAMES = {
         "FEATURES",
         "problem_from_row",
     ),
-    "sources": ("LOADERS",),
+    "sources": ("LOADERS", "add_dataset"),
     "training_texts": ("TrainingTexts",),
 }
 __all__, __getattr__, __dir__ = lazy_names(__name__, _NAMES)

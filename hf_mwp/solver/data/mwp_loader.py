@@ -22,8 +22,8 @@ SPLIT_FILES = {"train": ("train",), "validation": ("validation", "valid", "val",
 
 
 class MwpLoader:
-    """Base class of dataset loaders. To add a dataset, derive a class in `chinese.py` or `english.py` and add it to
-    `LOADERS` there.
+    """Base class of dataset loaders. [`add_dataset`] adds a derived class; the loaders of this package are in the
+    tuples `LOADERS` of `chinese.py` and `english.py`.
 
     Class attributes:
         name (`str`): Name of the dataset.

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from itertools import product
 from pathlib import Path
 
+from hf_mwp.utils.checked_types import checked
 from hf_mwp.utils.downloads import missing_folder
 
 from . import chinese, english
@@ -23,6 +24,28 @@ SPLITS = ("train", "validation", "test")
 DATA_DIR = "HF_MWP_DATA_DIR"  # Environment variable with the folder of all datasets.
 _EXAMPLES_DIR = Path(__file__).parents[3] / "examples" / "data"
 _HUB_ID = re.compile(r"\w[\w.-]*/\w[\w.-]*")
+
+
+@checked
+def add_dataset(loader: type[MwpLoader]) -> None:
+    """Add a dataset, which [`load_mwp_dataset`] and the commands then find by the `name` of its loader. A loader may
+    be added again after a change.
+
+    Args:
+        loader (`type[MwpLoader]`): Class derived from [`MwpLoader`] with a `name`.
+
+    Raises:
+        ValueError: `loader` is no such class, or another loader has its name.
+    """
+    if not issubclass(loader, MwpLoader):
+        raise ValueError(f"Expected a class derived from `MwpLoader`, got {loader!r}. Pass the class itself.")
+    name = getattr(loader, "name", None)
+    if not name:
+        raise ValueError(f"{loader.__name__} has no name. Set the class attribute `name`.")
+    present = LOADERS.get(name, loader)
+    if present.__qualname__ != loader.__qualname__:
+        raise ValueError(f"The dataset {name!r} already has the loader {present.__name__}. Choose another name.")
+    LOADERS[name] = loader
 
 
 def read_part(

@@ -56,7 +56,7 @@ def label_problems(
     exclude: Iterable[str | Path] = (),
     data_dir: str | Path | None = None,
     file_format: FileFormat | None = None,
-    batch_size: int = 64,
+    batch_size: int = 32,
     unfinished: str | Path | None = None,
     progress: ProgressBar = None,
 ) -> LabelledProblems:
@@ -79,7 +79,7 @@ def label_problems(
         exclude (`Iterable[str]`, *optional*), data_dir (`str`, *optional*): Datasets or files whose texts must not be
             labelled, even with different numbers, and folder of the datasets.
         file_format ([`FileFormat`], *optional*): Names of the fields, encoding and separator of files.
-        batch_size (`int`, *optional*, defaults to 64): Passed to [`solve_problems`].
+        batch_size (`int`, *optional*, defaults to 32): Passed to [`solve_problems`].
         unfinished (`str`, *optional*), progress (`Callable`, *optional*): See [`solve_problems`].
 
     Raises:

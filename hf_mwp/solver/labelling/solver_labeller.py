@@ -32,14 +32,16 @@ class SolverLabeller(Labeller):
         processor: MwpProcessor,
         *,
         num_beams: int = 5,
+        score_margin: float | None = None,
         pseudo_label_fraction: float = 0.0,
         reranker: PlausibilityReranker | None = None,
-        batch_size: int = 64,
+        batch_size: int = 32,
     ):
         check_share({"pseudo_label_fraction": pseudo_label_fraction}, "pseudo_label_fraction")
         self.model = model
         self.processor = processor
         self.num_beams = num_beams
+        self.score_margin = score_margin
         self.pseudo_label_fraction = pseudo_label_fraction
         self.reranker = reranker
         self.batch_size = batch_size
@@ -59,6 +61,7 @@ class SolverLabeller(Labeller):
             problems,
             num_beams=self.num_beams,
             top_k=self.num_beams,
+            score_margin=self.score_margin,
             reranker=self.reranker,
             batch_size=self.batch_size,
             unfinished=unfinished,

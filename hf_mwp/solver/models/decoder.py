@@ -11,6 +11,7 @@ from transformers import PreTrainedConfig, PreTrainedModel
 from transformers import initialization as init
 from transformers.utils import ModelOutput
 
+from hf_mwp.runtime.answer import check_search
 from hf_mwp.runtime.output_vocabulary import OutputVocabulary
 
 from .expression_model import ExpressionModel
@@ -70,11 +71,13 @@ class Decoder(ExpressionModel):
     Attributes:
         prediction_fields (`tuple[str, ...]`): Config fields, besides the symbols, that change the predictions for a
             target. Student and teacher must have the same values.
+        has_score_margin (`bool`): Whether `generate` has a `score_margin`, see [`Solver.solve`].
     """
 
     config: PreTrainedConfig
     config_class: ClassVar[type[PreTrainedConfig]]
     prediction_fields: ClassVar[tuple[str, ...]] = ()
+    has_score_margin: ClassVar[bool] = False
 
     @property
     @abstractmethod
@@ -168,6 +171,12 @@ class Decoder(ExpressionModel):
             rule = "`num_beams` and `max_length` must be at least 1, `num_return_sequences` at most `num_beams`"
             raise ValueError(f"{rule}, got {num_beams}, {length} and {num_return_sequences}.")
         return length
+
+    def check_score_margin(self, score_margin: float) -> None:
+        """Raise `ValueError` for an invalid margin of scores, or a decoder without one."""
+        if not self.has_score_margin:
+            raise ValueError(f"{type(self).__name__} has no margin of scores. Remove `score_margin`.")
+        check_search(score_margin=score_margin)
 
     @abstractmethod
     def generate(

@@ -70,6 +70,7 @@ class Solver(ExpressionModel):
         num_beams: int = 1,
         max_length: int | None = None,
         num_return_sequences: int = 1,
+        score_margin: float | None = None,
     ) -> SolveOutput:
         """
         Return the most probable expressions of a batch.
@@ -81,4 +82,6 @@ class Solver(ExpressionModel):
             num_beams (`int`, *optional*, defaults to 1): Number of beams; 1 is greedy search.
             max_length (`int`, *optional*): Maximum number of symbols. Defaults to the limit of the solver.
             num_return_sequences (`int`, *optional*, defaults to 1): Number of expressions to return per problem.
+            score_margin (`float`, *optional*): Incomplete expressions whose log probability is more than this below
+                that of the best one are dropped.
         """

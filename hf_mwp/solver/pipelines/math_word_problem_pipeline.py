@@ -19,6 +19,7 @@ from hf_mwp.runtime.problems import MathWordProblem, refusal
 from hf_mwp.solver.batches.mwp_processor import MwpProcessor
 from hf_mwp.solver.models import Solver
 from hf_mwp.utils.downloads import download_options
+from hf_mwp.utils.length_batches import BATCHES_PER_BLOCK
 
 
 # Imported on first use, because this module is imported with the package.
@@ -60,7 +61,8 @@ class MathWordProblemPipeline(FolderSearch, Pipeline):
             repository, with the `revision` and `token` of the model.
         num_beams (`int`, *optional*): Number of beams. With `rerank`, defaults to the number of beams for which the
             re-ranker was fitted. If neither `num_beams` nor `rerank` is given, the model's `generation_config.json`
-            ([`~runtime.default_search.DefaultSearch`]) sets both; without this file, the search is greedy.
+            ([`~runtime.default_search.DefaultSearch`]) sets both and `score_margin`; without this file, the search is
+            greedy.
         rerank (`bool`, `str` or [`PlausibilityReranker`], *optional*): Whether to re-rank the answers of the beams by
             plausibility. `True` uses `plausibility.json` in the model's folder. A string is the folder of a different
             re-ranker, or `"en"` or `"zh"` for the re-rankers in this package.
@@ -69,7 +71,11 @@ class MathWordProblemPipeline(FolderSearch, Pipeline):
         max_decode_length (`int`, *optional*): Maximum number of symbols in an equation; by default the decoder's.
         confidence_threshold (`float`, *optional*): Confidence (`plausibility` with `rerank`, otherwise `score`),
             between 0 and 1, below which the answer is `"unsure"` and the equations of all beams are its candidates.
-        batch_size (`int`, *optional*, defaults to 1): Number of texts per batch.
+        score_margin (`float`, *optional*): Margin of the search: an incomplete equation is dropped if its log
+            probability is more than this below that of the best one. A small margin is faster and leaves fewer
+            answers to re-rank; `math.inf` switches off that of `generation_config.json`.
+        batch_size (`int`, *optional*, defaults to 1): Number of texts per batch. The texts of a list or dataset are
+            sorted by length within blocks of eight batches, and the results are returned in the order of the texts.
         kwargs: Further arguments of `Pipeline`, such as `device`.
 
     The arguments from `num_beams` to `batch_size` may also be passed to the call. The call returns:
@@ -133,23 +139,34 @@ class MathWordProblemPipeline(FolderSearch, Pipeline):
             reranker.save_pretrained(save_directory)
 
     def _sanitize_parameters(
-        self, num_beams=None, top_k=None, max_decode_length=None, confidence_threshold=None, rerank=None
+        self,
+        num_beams=None,
+        top_k=None,
+        max_decode_length=None,
+        confidence_threshold=None,
+        rerank=None,
+        score_margin=None,
     ):
-        check_search(confidence_threshold, num_beams=num_beams, top_k=top_k, max_decode_length=max_decode_length)
+        counts = {"num_beams": num_beams, "top_k": top_k, "max_decode_length": max_decode_length}
+        check_search(confidence_threshold, score_margin, **counts)
         # `False` stays: without re-ranking, also where it is the default.
         rerank = self.find_reranker(rerank) or rerank
         postprocess_params = {"top_k": top_k, "confidence_threshold": confidence_threshold}
         forward_params = {"num_beams": num_beams, "max_decode_length": max_decode_length, "rerank": rerank}
-        forward_params |= postprocess_params
+        forward_params |= {"score_margin": score_margin} | postprocess_params
         return {}, _without_none(forward_params), _without_none(postprocess_params)
 
     def get_iterator(self, inputs, num_workers, batch_size, preprocess_params, forward_params, postprocess_params):
+        block_size = batch_size
+        if batch_size > 1 and hasattr(inputs, "__len__"):
+            # All texts are available, unlike those of an iterator: more of them can be sorted by length.
+            block_size = batch_size * BATCHES_PER_BLOCK
         if not hasattr(inputs, "__iter__"):  # a dataset of PyTorch
             inputs = map(inputs.__getitem__, range(len(inputs)))
         # Only one worker can read an iterator.
         problems = PipelineIterator(enumerate(inputs), self._preprocess_numbered, preprocess_params)
-        for batch in DataLoader(problems, num_workers=min(num_workers, 1), batch_size=batch_size, collate_fn=list):
-            for outputs in self.forward(batch, **forward_params):
+        for block in DataLoader(problems, num_workers=min(num_workers, 1), batch_size=block_size, collate_fn=list):
+            for outputs in self.forward(block, batch_size=batch_size, **forward_params):
                 yield self.postprocess(outputs, **postprocess_params)
 
     def run_single(self, inputs, preprocess_params, forward_params, postprocess_params):
@@ -183,16 +200,24 @@ class MathWordProblemPipeline(FolderSearch, Pipeline):
         return problem
 
     def _forward(
-        self, problems, num_beams=None, top_k=1, max_decode_length=None, confidence_threshold=None, rerank=None
+        self,
+        problems,
+        num_beams=None,
+        top_k=1,
+        max_decode_length=None,
+        confidence_threshold=None,
+        rerank=None,
+        score_margin=None,
+        batch_size=None,
     ):
         from hf_mwp.solver.solving.solve_problems import solve_problems
 
-        reranker, num_beams = self.search(num_beams, rerank, top_k)
+        settings = self.search(num_beams, rerank, top_k, score_margin)
         if confidence_threshold is not None:
             # Keep all beams as candidates of an unsure answer.
             top_k = None
-        options = {"num_beams": num_beams, "top_k": top_k, "max_decode_length": max_decode_length, "batch_size": None}
-        return solve_problems(self.model, self.processor, problems, reranker=reranker, **options)
+        options = {"top_k": top_k, "max_decode_length": max_decode_length, "batch_size": batch_size}
+        return solve_problems(self.model, self.processor, problems, **options, **settings._asdict())
 
     def postprocess(
         self, prediction: SolverPrediction, top_k: int | None = None, confidence_threshold: float | None = None

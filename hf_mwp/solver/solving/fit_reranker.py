@@ -51,11 +51,12 @@ def fit_reranker(
     *,
     num_beams: int = 20,
     min_beams: int | None = None,
+    score_margin: float | None = None,
     regularization: float = 1.0,
     mc_dropout_fraction: float = 0.0,
     other_problems: Mapping[str, Iterable[MathWordProblem | Mapping[str, Any]]] | None = None,
     fitted_on: Mapping[str, Any] | None = None,
-    batch_size: int = 64,
+    batch_size: int = 32,
     progress: ProgressBar = None,
 ) -> PlausibilityReranker:
     """
@@ -70,6 +71,7 @@ def fit_reranker(
         num_beams (`int`, *optional*, defaults to 20): Number of beams of the search.
         min_beams (`int`, *optional*): Minimum number of beams for re-ranking later. All splits except the first are
             also measured with this number. Defaults to `num_beams`.
+        score_margin (`float`, *optional*): Margin of the search, see [`solve_problems`].
         regularization (`float`, *optional*, defaults to 1.0), fitted_on (`Mapping`, *optional*): Passed to
             [`fit_plausibility`].
         mc_dropout_fraction (`float`, *optional*, defaults to 0.0): Share of the first split, at its end, to solve with
@@ -77,7 +79,7 @@ def fit_reranker(
             of the features other than its probability.
         other_problems (`Mapping[str, Iterable]`, *optional*): Problems of other sources, by name, which the solver was
             not trained on. Plausibilities that fit only the splits of `parts` are too large elsewhere.
-        batch_size (`int`, *optional*, defaults to 64), progress (`Callable`, *optional*): See [`solve_problems`].
+        batch_size (`int`, *optional*, defaults to 32), progress (`Callable`, *optional*): See [`solve_problems`].
 
     Returns:
         [`PlausibilityReranker`]: The fitted re-ranker. `measured` contains the accuracies by split.
@@ -99,7 +101,8 @@ def fit_reranker(
     check_share({"mc_dropout_fraction": mc_dropout_fraction}, "mc_dropout_fraction")
 
     def search(problems: Sequence[MathWordProblem], width: int = num_beams, dropout: float = 0.0) -> list[Trees]:
-        options = {"num_beams": width, "top_k": width, "batch_size": batch_size, "progress": progress}
+        options = {"num_beams": width, "top_k": width, "score_margin": score_margin}
+        options |= {"batch_size": batch_size, "progress": progress}
         context = _encoder_dropout(model, dropout) if dropout else nullcontext()
         with context:
             predictions = solve_problems(model, processor, problems, **options)

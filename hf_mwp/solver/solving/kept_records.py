@@ -18,6 +18,7 @@ from hf_mwp.utils.usage_error import UsageError
 Problems = Sequence[MathWordProblem | Mapping[str, Any]]
 Rows = Sequence[Mapping[str, Any]]
 Make = Callable[[Problems], Iterable[Any]]
+MakeAll = Callable[[Iterable[Problems]], Iterable[tuple[int, Iterable[Any]]]]
 ProgressBar = Callable[[Sequence], Iterable] | None  # wraps a list, as tqdm.tqdm does
 AT_ONCE = 256
 
@@ -30,23 +31,46 @@ def kept_records(
     progress: ProgressBar = None,
     at_once: int | None = None,
 ) -> list[Any]:
-    """Return a JSON record for each problem, which `make` computes in chunks of `at_once` problems (default:
-    `AT_ONCE`). A chunk is cached in a file of `folder`, named after a digest of its problems and `facts`, the settings
-    that its records depend on. Processes under `accelerate launch` or `torchrun` share the chunks, and all of them
-    return all records. `progress` wraps the list of chunks that are not cached."""
+    """Return a JSON record for each problem, which `make` computes in chunks of `at_once` problems; see
+    [`kept_chunks`]."""
+
+    def make_all(chunks: Iterable[Problems]) -> Iterable[tuple[int, Iterable[Any]]]:
+        return enumerate(map(make, chunks))
+
+    return kept_chunks(folder, facts, problems, make_all, progress, at_once)
+
+
+def kept_chunks(
+    folder: str | Path,
+    facts: Mapping[str, Any],
+    problems: Problems,
+    make_all: MakeAll,
+    progress: ProgressBar = None,
+    at_once: int | None = None,
+) -> list[Any]:
+    """Return a JSON record for each problem. `make_all` receives chunks of `at_once` problems (default: `AT_ONCE`),
+    and yields the index of a chunk and its records, in any order. A chunk is cached in a file of `folder`, named after
+    a digest of its problems and `facts`, the settings that its records depend on. Processes under `accelerate launch`
+    or `torchrun` share the chunks, and all of them return all records. `progress` wraps the list of chunks that are
+    not cached."""
     size = at_once or AT_ONCE
     chunks = [problems[start : start + size] for start in range(0, len(problems), size)]
     paths = [_path_of_chunk(folder, facts, chunk) for chunk in chunks]
     # Compute the missing chunks of this process.
     rank, world_size = rank_and_world_size()
-    missing = []
+    missing_paths = []
+    missing_chunks = []
     for path, chunk in list(zip(paths, chunks, strict=True))[rank::world_size]:
         if not path.exists():
-            missing.append((path, chunk))
+            missing_paths.append(path)
+            missing_chunks.append(chunk)
+    made = iter(make_all(missing_chunks))
+    steps: Iterable[Any] = missing_paths
     if progress is not None:
-        missing = progress(missing)
-    for path, chunk in missing:
-        write_json(path, {"records": list(make(chunk))})
+        steps = progress(missing_paths)
+    for _ in steps:
+        index, records = next(made)
+        write_json(missing_paths[index], {"records": list(records)})
     wait_for_all()
     records = []
     for path in paths:
@@ -62,11 +86,16 @@ def _path_of_chunk(folder: str | Path, facts: Mapping[str, Any], chunk: Problems
 
 
 def solve_to_file(
-    problems: Rows, solve: Make, model: str, options: Mapping[str, Any], output: str | Path, progress: ProgressBar
+    problems: Rows,
+    solve_all: MakeAll,
+    model: str,
+    options: Mapping[str, Any],
+    output: str | Path,
+    progress: ProgressBar,
 ) -> None:
-    """Write the answers that `solve` returns for problems with a `text` to a JSON Lines file, in the same order. A
-    killed run resumes if `model` and `options` are unchanged. Raises `UsageError` if the file exists, or another run
-    writes to it."""
+    """Write the answers to problems with a `text` to a JSON Lines file, in the same order. `solve_all` answers chunks
+    of problems, see [`kept_chunks`]. A killed run resumes if `model` and `options` are unchanged. Raises `UsageError`
+    if the file exists, or another run writes to it."""
     output = Path(output)
     used = [_digest_or_name(model), _digest_or_name(options.get("reranker"))]
     facts = {**options, "used": used}
@@ -74,7 +103,7 @@ def solve_to_file(
     with RunFolder(unfinished):
         if output.exists():
             raise UsageError(f"--output: {output} already exists. Remove it, or choose a different file.")
-        solved = kept_records(unfinished, facts, problems, solve, progress)
+        solved = kept_chunks(unfinished, facts, problems, solve_all, progress)
         wait_for_all()  # all processes must have read all answers before the folder is removed
         if is_main_process():
             rows = []

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from hf_mwp.compress.models.fingerprints import hash_model, hash_processing
 from hf_mwp.compress.trainers.unknown_tokens import special_ids
-from hf_mwp.runtime.answer import Beam, not_finite, read_trees
+from hf_mwp.runtime.answer import Beam, check_search, not_finite, read_trees
 from hf_mwp.runtime.default_search import count_beams
 from hf_mwp.runtime.plausibility import PlausibilityReranker
 from hf_mwp.runtime.problems import MathWordProblem, refusal
@@ -19,6 +19,7 @@ from hf_mwp.solver.metrics.matching import ANSWER_MATCHES
 from hf_mwp.solver.models import SolveOutput, Solver
 from hf_mwp.utils.checked_types import checked
 from hf_mwp.utils.checks import check_at_least_one
+from hf_mwp.utils.length_batches import batches_by_length
 from hf_mwp.utils.unknown_tokens import share_of_unknown
 
 from .kept_records import ProgressBar, kept_records
@@ -39,9 +40,10 @@ def solve_problems(
     max_decode_length: int | None = None,
     reranker: PlausibilityReranker | None = None,
     answer_match: str = "annotated",
-    batch_size: int | None = 64,
+    batch_size: int | None = 32,
     progress: ProgressBar = None,
     unfinished: str | Path | None = None,
+    score_margin: float | None = None,
 ) -> list[SolverPrediction]:
     """
     Solve problems, and score the predictions for problems with an answer or an equation.
@@ -56,10 +58,11 @@ def solve_problems(
         max_decode_length (`int`, *optional*): Maximum number of symbols of a tree; by default the decoder's limit.
         reranker ([`PlausibilityReranker`], *optional*): Re-ranker that selects the most plausible answer in the beam.
         answer_match (`str`, *optional*, defaults to `"annotated"`): Target value, see [`metrics.answers_match`].
-        batch_size (`int`, *optional*, defaults to 64): Number of problems per batch; all problems if `None`.
+        batch_size (`int`, *optional*, defaults to 32): Number of problems per batch; all problems if `None`.
         progress (`Callable`, *optional*): Wraps the list of batches as `tqdm.tqdm` does; with `unfinished`, of chunks.
         unfinished (`str`, *optional*): Folder for intermediate results, with which an interrupted call resumes and
             processes under `accelerate launch` share the work. The caller must delete it.
+        score_margin (`float`, *optional*): Margin of the search, see [`MathWordProblemPipeline`].
 
     Returns:
         `list[SolverPrediction]`: A prediction for each problem. `score.reason` is `"correct"` or a key of
@@ -91,7 +94,10 @@ def solve_problems(
     if reranker is not None:
         for language in {problem.language for problem in problems}:
             reranker.check(language)
+    check_search(score_margin=score_margin)
     settings = {"num_beams": num_beams, "top_k": top_k, "max_decode_length": max_decode_length}
+    if score_margin is not None:
+        settings["score_margin"] = score_margin
     if unfinished is None:
         beams = find_beams(model, processor, problems, batch_size, progress, **settings)
     else:
@@ -111,7 +117,7 @@ def find_beams(
     problems: Sequence[MathWordProblem],
     batch_size: int | None,
     progress: ProgressBar,
-    **settings: int | None,
+    **settings: float | None,
 ) -> list[Beam]:
     """Search for the best trees of each problem with the `settings` of [`solve_batch`]. A beam has no tree if the
     problem is refused ([`~problems.refusal`]) or all its numbers are cut off."""
@@ -128,11 +134,10 @@ def find_beams(
         beams[index] = Beam((), unknown[row], num_cut, processor.max_length)
         if positions:
             rows.append(row)
-    # Problems of similar length need little padding.
-    if batch_size is not None:
-        rows.sort(key=columns["length"].__getitem__, reverse=True)
-    size = batch_size or max(len(rows), 1)
-    batches = [rows[start : start + size] for start in range(0, len(rows), size)]
+    lengths = [columns["length"][row] for row in rows]
+    batches = []
+    for batch in batches_by_length(lengths, batch_size):
+        batches.append([rows[place] for place in batch])
     if progress is not None:
         batches = progress(batches)
     fault = None
@@ -181,7 +186,7 @@ def find_kept_beams(
     problems: Sequence[MathWordProblem],
     batch_size: int | None,
     progress: ProgressBar,
-    **settings: int | None,
+    **settings: float | None,
 ) -> list[Beam]:
     """Search for beams as [`find_beams`] does, cached in a folder by [`kept_records`]."""
     facts = {"model": hash_model(model), "processor": hash_processing(processor), "dtype": str(model.dtype)} | settings
@@ -205,11 +210,14 @@ def solve_batch(
     num_beams: int = 1,
     top_k: int = 1,
     max_decode_length: int | None = None,
+    **settings: float,
 ) -> SolveOutput:
-    """Solve a padded batch from a processor or collator on the device of the model."""
+    """Solve a padded batch from a processor or collator on the device of the model, with further `settings` of
+    [`Solver.solve`]."""
     names = (*INPUTS, *model.extra_inputs)
     tensors = {name: inputs[name].to(model.device) for name in names if name in inputs}
-    return model.solve(**tensors, num_beams=num_beams, max_length=max_decode_length, num_return_sequences=top_k)
+    counts = {"num_beams": num_beams, "max_length": max_decode_length, "num_return_sequences": top_k}
+    return model.solve(**tensors, **counts, **settings)
 
 
 def unknown_shares(processor: MwpProcessor, rows: Sequence[Sequence[int]]) -> list[float]:

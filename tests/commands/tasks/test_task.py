@@ -10,6 +10,8 @@ from datasets import Dataset
 from hf_mwp.commands.options.parsing import read_options
 from hf_mwp.commands.tasks.data_options import TASK_NAMES, TaskArguments
 from hf_mwp.commands.tasks.evaluation import evaluate_split
+from hf_mwp.commands.tasks.glue_files import GLUE_SOURCES, GlueSource
+from hf_mwp.commands.tasks.make_task import TASKS, add_glue_task, add_task, make_task
 from hf_mwp.commands.tasks.task import Task
 from hf_mwp.commands.terminal.console import CommandConsole, print_evaluation
 from hf_mwp.utils.usage_error import UsageError
@@ -103,11 +105,41 @@ def test_splits_without_rows_are_named():
         task.rows("dev")
 
 
-def test_added_task_is_a_choice_of_the_command_line():
+@pytest.fixture
+def added_tasks():
+    """Removes the tasks that a test adds."""
+    yield
+    for name in ("totals", "reviews"):
+        TASKS.pop(name, None)
+        GLUE_SOURCES.pop(name, None)
+        if name in TASK_NAMES:
+            TASK_NAMES.remove(name)
+
+
+def test_added_task_is_a_choice_of_the_command_line(added_tasks):
     with pytest.raises(UsageError, match="totals"):
         read_options("train", [TaskArguments], {"task": "totals"})
-    TASK_NAMES.append("totals")
-    try:
-        assert read_options("train", [TaskArguments], {"task": "totals"})[0].task == "totals"
-    finally:
-        TASK_NAMES.remove("totals")
+    add_task("totals", Totals)
+    add_task("totals", Totals)
+    assert read_options("train", [TaskArguments], {"task": "totals"})[0].task == "totals"
+    assert TASK_NAMES.count("totals") == 1
+
+
+def test_task_must_be_a_class_with_a_new_name():
+    with pytest.raises(ValueError, match="already has the class GlueTask"):
+        add_task("rte", Totals)
+    with pytest.raises(ValueError, match="Expected a class derived from `Task`, got <class 'dict'>"):
+        add_task("totals", dict)
+    with pytest.raises(ValueError, match="`name` is empty"):
+        add_task("", Totals)
+    assert "totals" not in TASK_NAMES
+
+
+def test_added_files_in_the_format_of_glue_are_a_task(added_tasks, tmp_path):
+    add_glue_task("reviews", GlueSource(("text",), ("bad", "good"), "reviews"))
+    (tmp_path / "reviews").mkdir()
+    for name in ("train", "dev"):
+        rows = "text\tlabel\nA charming film\t1\nA dull film\t0\n"
+        (tmp_path / "reviews" / f"{name}.tsv").write_text(rows, encoding="utf-8")
+    task = make_task(TaskArguments(task="reviews", data_dir=str(tmp_path), validation_fraction=0))
+    assert task.rows("test")["text"][:] == ["A charming film", "A dull film"]

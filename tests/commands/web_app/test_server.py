@@ -1,4 +1,5 @@
 import json
+import re
 import shutil
 import socket
 import urllib.error
@@ -8,7 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from hf_mwp.commands.web_app import server
-from hf_mwp.commands.web_app.server import MAX_PROBLEMS, Page, make_server
+from hf_mwp.commands.web_app.local_server import MAX_BODY
+from hf_mwp.commands.web_app.server import FILES, MAX_PROBLEMS, Page, decimal_form, make_server, written_equation
 from hf_mwp.runtime.default_search import DefaultSearch
 from hf_mwp.utils.usage_error import UsageError
 
@@ -26,15 +28,50 @@ def text_of(problem):
     return "".join(piece for piece, _ in problem["parts"])
 
 
-def test_page_loads_nothing_from_other_hosts_and_shows_problems_as_text(address):
-    with urllib.request.urlopen(address + "/") as answer:
-        page = answer.read().decode()
-        assert "default-src 'self'" in answer.headers["Content-Security-Policy"]
-    assert "<textarea" in page
-    for method in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write"):
-        assert method not in page
+def fetch(address, path):
+    with urllib.request.urlopen(address + path) as answer:
+        return answer.read().decode(), answer.headers
+
+
+@pytest.mark.parametrize("path", FILES)
+def test_page_loads_nothing_from_other_hosts_and_shows_problems_as_text(address, path):
+    content, headers = fetch(address, path)
+    assert headers["Content-Security-Policy"] == "default-src 'self'"
+    for method in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("):
+        assert method not in content
     # The name of the SVG language is never requested.
-    assert page.replace("http://www.w3.org/2000/svg", "").count("http") == 0
+    assert "http" not in content.replace("http://www.w3.org/2000/svg", "")
+
+
+def test_page_follows_its_own_security_policy(address):
+    page, _ = fetch(address, "/")
+    assert "<textarea" in page
+    assert not re.search(r"<style|\sstyle=|\son\w+=|<script>|data:", page)
+    loaded = re.findall(r'(?:href|src)="([^"]+)"', page)
+    assert {*loaded} == {*FILES} - {"/"}
+
+
+def test_query_of_the_page_is_left_to_the_page(address):
+    assert fetch(address, "/?text=1%2B2&language=zh")[0] == fetch(address, "/")[0]
+
+
+def test_requests_of_the_page_are_within_the_limit_of_the_server(address):
+    script, _ = fetch(address, "/page.js")
+    assert 1 <= int(re.search(r"LINES_PER_REQUEST = (\d+)", script)[1]) <= MAX_PROBLEMS
+    assert 6 * int(re.search(r"CHARACTERS_PER_REQUEST = (\d+)", script)[1]) < MAX_BODY  # a character as \ud800
+
+
+def test_all_words_of_the_page_are_served_in_both_languages(address):
+    description = json.loads(fetch(address, "/models")[0])
+    english = description["words"]["en"]
+    chinese = description["words"]["zh"]
+    assert english.keys() == chinese.keys()
+    for name, text in english.items():
+        assert sorted(re.findall(r"{\w+}", text)) == sorted(re.findall(r"{\w+}", chinese[name]))
+    used = re.findall(r'data-word="(\w+)"', fetch(address, "/")[0])
+    used += re.findall(r'\bword\("(\w+)"', fetch(address, "/page.js")[0])
+    assert len(used) > 10
+    assert {*used} <= {*english}
 
 
 def test_models_and_examples_are_listed(address, solver_folder):
@@ -72,6 +109,7 @@ def test_problem_is_solved(address):
         assert 0 < answer["probability"] <= 1
         assert answer["equation"]
         assert answer["prefix"]
+        assert answer["equation"].count("*") == answer["written"].count("×")
 
 
 @pytest.mark.parametrize("text", ["", "苹果", "1/0 <b>*</b>", "<script>alert(3)</script>", "9" * 5000])
@@ -82,9 +120,49 @@ def test_problem_without_an_answer_has_an_error(address, text):
     assert text_of(problem) == text
 
 
+def test_number_that_was_not_read_is_named_in_both_languages(address):
+    (problem,) = solve(address, "小明有4个苹果，又买了2个，走了两刻，一共有几个？")["problems"]
+    (warning,) = [warning for warning in problem["results"][0]["warnings"] if "Check" in warning["en"]]
+    assert warning == {
+        "en": "Check the numbers: 两刻 was not read as a number.",
+        "zh": "请检查题目中的数：“两刻”没有读作数。",
+    }
+
+
+@pytest.mark.parametrize(
+    ("value", "decimal"),
+    [
+        ("12", ""),
+        ("2.5", ""),
+        ("49/2", "= 24.5"),
+        ("1/3", "≈ 0.333333"),
+        ("-5/4", "= -1.25"),
+        ("1/8000000", "= 1.25e-07"),
+    ],
+)
+def test_fraction_is_also_shown_as_a_decimal(value, decimal):
+    assert decimal_form(value) == decimal
+
+
+@pytest.mark.parametrize(
+    ("equation", "written"),
+    [
+        ("25-3*6", "25 − 3 × 6"),
+        ("120*25%-(3/8)/2", "120 × 25% − (3 ÷ 8) ÷ 2"),
+        ("-5+(-3)", "-5 + (-3)"),
+        ("2^3", "2 ^ 3"),
+        ("7", "7"),
+    ],
+)
+def test_equation_is_written_with_the_signs_of_schoolbooks(equation, written):
+    assert written_equation(equation) == written
+
+
 def test_half_a_surrogate_pair_is_named(address):
     (problem,) = solve(address, "4个\ud800和2个")["problems"]
-    assert "U+D800" in problem["results"][0]["error"]
+    error = problem["results"][0]["error"]
+    assert "U+D800" in error["en"]
+    assert "U+D800" in error["zh"]
 
 
 def test_only_the_first_of_many_lines_are_solved(address):

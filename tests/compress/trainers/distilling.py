@@ -6,6 +6,7 @@ from torch.nn.utils.rnn import pad_sequence
 from transformers import BartConfig, BartForConditionalGeneration, GPT2Config, GPT2LMHeadModel
 
 from hf_mwp.compress.distillation.features import Features
+from hf_mwp.compress.models.model_outputs import set_attention
 from hf_mwp.solver.batches.mwp_collator import MwpCollator
 from hf_mwp.solver.models import MwpSolver, MwpSolverConfig
 from tests.tiny import TEMPLATES, tiny_classifier_rows, tiny_problems, tiny_rows, tiny_solver
@@ -98,7 +99,7 @@ def solver_with_bottlenecks(processor, layers=(2, 4), size=16):
 
 
 def eager(model):
-    model.set_attn_implementation("eager")
+    set_attention(model, "eager")
     return model
 
 

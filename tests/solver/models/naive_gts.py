@@ -71,7 +71,7 @@ class NaiveGTS:
         assert not remaining
         return torch.stack(rows)
 
-    def search(self, num_beams, max_length):
+    def search(self, num_beams, max_length, score_margin=math.inf):
         """All beams `(score, ids)`, best first; `[]` if no symbol can be a leaf."""
         if not self.candidates:
             return []
@@ -82,6 +82,8 @@ class NaiveGTS:
             for beam in beams:
                 extended += self._extend(beam, max_length) if beam[2] else [beam]
             beams = sorted(extended, key=lambda beam: -beam[0])[:num_beams]
+            lowest = beams[0][0] - score_margin
+            beams = [beam for beam in beams if beam[0] >= lowest or not beam[2]]
         return [(score, ids) for score, ids, _, _ in beams if math.isfinite(score)]
 
     def _extend(self, beam, max_length):

@@ -13,10 +13,10 @@ from hf_mwp.solver.models.gts.fixed_tree_search import FixedTreeSearch, uses_fix
 from tests.solver.models.test_modeling_gts import make_case
 
 
-def search_with_fixed_shapes(case, num_beams, max_length, num_return_sequences):
+def search_with_fixed_shapes(case, num_beams, max_length, num_return_sequences, score_margin=None):
     with torch.no_grad():
         memory = case.decoder.encode(case.states, case.mask, case.positions)
-        return FixedTreeSearch(case.decoder, memory, num_beams, max_length, num_return_sequences).run()
+        return FixedTreeSearch(case.decoder, memory, num_beams, max_length, num_return_sequences, score_margin).run()
 
 
 @settings(max_examples=40, deadline=None, derandomize=True)
@@ -26,13 +26,15 @@ def search_with_fixed_shapes(case, num_beams, max_length, num_return_sequences):
     constants=st.integers(0, 2),
     num_beams=st.integers(1, 7),
     max_length=st.integers(1, 15),
+    score_margin=st.none() | st.floats(0, 5),
     data=st.data(),
 )
-def test_results_equal_those_of_the_usual_search(seed, batch, constants, num_beams, max_length, data):
+def test_results_equal_those_of_the_usual_search(seed, batch, constants, num_beams, max_length, score_margin, data):
     num_return_sequences = data.draw(st.integers(1, num_beams))
     case = make_case(seed, batch=batch, constants=constants)
-    usual = case.search(num_beams, max_length, num_return_sequences=num_return_sequences)
-    fixed = search_with_fixed_shapes(case, num_beams, max_length, num_return_sequences)
+    options = {"num_return_sequences": num_return_sequences, "score_margin": score_margin}
+    usual = case.search(num_beams, max_length, **options)
+    fixed = search_with_fixed_shapes(case, num_beams, max_length, **options)
     assert torch.equal(fixed.sequences, usual.sequences)
     assert torch.equal(fixed.finished, usual.finished)
     assert torch.equal(fixed.finite, usual.finite)
@@ -42,7 +44,7 @@ def test_results_equal_those_of_the_usual_search(seed, batch, constants, num_bea
 def test_weights_that_are_not_finite_are_reported():
     case = make_case(3)
     case.states[1] = torch.nan
-    fixed = search_with_fixed_shapes(case, num_beams=2, max_length=5, num_return_sequences=1)
+    fixed = search_with_fixed_shapes(case, 2, 5, 1)
     assert fixed.finite.tolist() == [True, False, True, True]
     assert not fixed.finished[1].any()
 
@@ -70,7 +72,7 @@ def test_the_host_waits_once_per_step(monkeypatch):
 
     monkeypatch.setattr(torch.Tensor, "tolist", count_reads)
     with OperatorNames() as operators:
-        output = search_with_fixed_shapes(case, num_beams=5, max_length=15, num_return_sequences=5)
+        output = search_with_fixed_shapes(case, 5, 15, 5)
     assert operators.calls[torch.ops.aten.nonzero] == 0
     assert operators.calls[torch.ops.aten._local_scalar_dense] == 0
     # All 15 steps, as some beams are never complete.

@@ -128,6 +128,18 @@ def test_beams_equal_those_of_the_naive_search(fields, num_beams, max_length):
             assert symbols_of(best.sequences[row, 0]) == symbols_of(output.sequences[row, 0])
 
 
+@pytest.mark.parametrize("score_margin", [0.1, 1.0, 3.0])
+@pytest.mark.parametrize("fields", CASES, ids=str)
+def test_beams_within_a_margin_equal_those_of_the_naive_search(fields, score_margin):
+    case = make_case(**fields)
+    with torch.no_grad():
+        output = case.search(8, 9, num_return_sequences=8, score_margin=score_margin)
+        for row in range(len(case.states)):
+            expected = case.naive(row).search(8, 9, score_margin)
+            finished = output.finished[row]
+            assert [symbols_of(ids) for ids in output.sequences[row, finished]] == [ids for _, ids in expected]
+
+
 def test_without_numbers_and_constants_there_is_no_expression():
     case = make_case(4, constants=0, batch=2)
     case.positions[1] = -1

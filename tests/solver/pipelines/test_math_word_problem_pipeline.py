@@ -9,6 +9,7 @@ from transformers import AutoModel, BertModel, pipeline
 from transformers.pipelines.pt_utils import KeyDataset
 
 import hf_mwp  # noqa: F401 (registers the task)
+from hf_mwp.runtime.expressions import Expression
 from hf_mwp.runtime.problems import MathWordProblem
 from hf_mwp.solver.models.mwp_solver import SolverFolderError
 from hf_mwp.solver.pipelines import MathWordProblemPipeline
@@ -108,6 +109,33 @@ def test_all_types_of_input_give_the_same_results(solver, texts, single_results,
     check_results(solver(INPUTS[name](texts), batch_size=2), single_results)
 
 
+def test_texts_of_a_list_are_sorted_by_length_in_blocks_of_eight_batches(solver):
+    texts = [f"{number}个苹果和4个{'大' * (7 * number % 20)}梨" for number in range(1, 20)]
+    widths = []
+    hook = solver.model.encoder.register_forward_pre_hook(
+        lambda encoder, inputs, arguments: widths.append(arguments["input_ids"].shape[1]), with_kwargs=True
+    )
+    try:
+        results = solver(texts, batch_size=2)
+    finally:
+        hook.remove()
+    assert widths[:8] == sorted(widths[:8], reverse=True)
+    assert len(widths) == 10
+    check_results(results, [solver(text)[0] for text in texts])
+
+
+def test_iterator_is_read_one_batch_ahead(solver, texts):
+    read = []
+
+    def problems():
+        for number in range(100):
+            read.append(number)
+            yield texts[0]
+
+    next(iter(solver(problems(), batch_size=2)))
+    assert len(read) <= 4
+
+
 def test_workers_give_the_same_results(solver, texts, single_results):
     check_results(solver(texts, num_workers=1), single_results)
 
@@ -158,6 +186,16 @@ def test_unfinished_expressions_are_not_answers(solver, fix_search):
     fix_search("N0+N1", "N0-N1", finished=[False, True])
     assert "finished" in solver(TEXT)[0]["error"]
     assert [result["equation"] for result in solver(TEXT, top_k=2)] == ["4-2"]
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("num_texts", [1, 2])
+def test_candidates_are_complete_at_any_limit_of_the_length(solver, limit, num_texts):
+    for results in solver([TEXT] * num_texts, top_k=6, max_decode_length=limit):
+        assert results
+        for result in results:
+            assert len(result["prefix"]) <= limit
+            Expression.from_prefix(result["prefix"])
 
 
 def test_numbers_that_are_cut_off_are_in_a_warning(solver):

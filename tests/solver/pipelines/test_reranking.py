@@ -66,8 +66,8 @@ def test_several_values_are_ranked(solver, search):
 
 
 def test_batches_are_reranked(solver, search):
-    results = solver([TEXT, "", TEXT], rerank=True, batch_size=2, num_beams=6)
-    assert [result["answer"] for result in results] == [3.0, None, 3.0]
+    results = solver([TEXT, "", TEXT, TEXT], rerank=True, batch_size=2, num_beams=6)
+    assert [result["answer"] for result in results] == [3.0, None, 3.0, 3.0]
     assert search.calls == [(6, 6), (6, 6)]
 
 

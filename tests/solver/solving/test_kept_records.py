@@ -23,11 +23,12 @@ class Solver:
         self.chunks = []
         self.interrupted = interrupted
 
-    def __call__(self, chunk):
-        self.chunks.append(list(chunk))
-        if len(self.chunks) == self.interrupted:
-            raise KeyboardInterrupt
-        return [[{"score": 1.0}] for _ in chunk]
+    def __call__(self, chunks):
+        for index, chunk in enumerate(chunks):
+            self.chunks.append(list(chunk))
+            if len(self.chunks) == self.interrupted:
+                raise KeyboardInterrupt
+            yield index, [[{"score": 1.0}] for _ in chunk]
 
 
 def first_numbers(problems):
@@ -72,6 +73,24 @@ def test_answers_of_another_reranker_in_the_same_folder_are_not_kept(tmp_path):
     reranker.write_text("22")
     solve_to_file(*arguments)
     assert solve.chunks == [ROWS[:2], ROWS[2:4]] * 2
+
+
+def test_chunks_may_be_answered_in_any_order(tmp_path):
+    counts = []
+
+    def solve_all(chunks):
+        for index, chunk in reversed(list(enumerate(chunks))):
+            yield index, [[{"score": float(row["text"][0])}] for row in chunk]
+
+    def progress(chunks):
+        counts.append(len(chunks))
+        return chunks
+
+    output = tmp_path / "answers.jsonl"
+    solve_to_file(ROWS, solve_all, "model", {}, output, progress)
+    lines = [json.loads(line) for line in output.read_text("utf-8").splitlines()]
+    assert lines == [row | {"score": float(number)} for number, row in enumerate(ROWS)]
+    assert counts == [3]
 
 
 def test_half_a_surrogate_pair_does_not_stop_the_others(tmp_path):

@@ -76,6 +76,7 @@ class GTSDecoder(DecoderPreTrainedModel, Decoder):
 
     config_class = GTSConfig
     runs_in_numpy = True
+    has_score_margin = True
 
     def __init__(self, config: GTSConfig) -> None:
         super().__init__(config)
@@ -312,16 +313,16 @@ class GTSDecoder(DecoderPreTrainedModel, Decoder):
         num_beams: int = 1,
         max_length: int | None = None,
         num_return_sequences: int = 1,
+        score_margin: float | None = None,
     ) -> SolveOutput:
         """Return the most probable trees of a beam search; see [`Decoder`] and [`TreeSearch`]."""
         length = self.length_limit(max_length, num_beams, num_return_sequences)
+        search = (num_beams, length, num_return_sequences, score_margin)
         if uses_numpy(self, encoder_hidden_states):
-            return self._generate_in_numpy(
-                encoder_hidden_states[0], attention_mask, number_positions, num_beams, length, num_return_sequences
-            )
+            return self._generate_in_numpy(encoder_hidden_states[0], attention_mask, number_positions, *search)
         memory = self.encode(encoder_hidden_states, attention_mask, number_positions)
-        search = FixedTreeSearch if uses_fixed_shapes(memory.states) else TreeSearch
-        return search(self, memory, num_beams, length, num_return_sequences).run()
+        search_class = FixedTreeSearch if uses_fixed_shapes(memory.states) else TreeSearch
+        return search_class(self, memory, *search).run()
 
     def _generate_in_numpy(
         self,
@@ -331,6 +332,7 @@ class GTSDecoder(DecoderPreTrainedModel, Decoder):
         num_beams: int,
         max_length: int,
         num_return_sequences: int,
+        score_margin: float | None,
     ) -> SolveOutput:
         """Search for the trees of one problem, with states `(S, H)`, in the NumPy runtime, which needs a tenth of the
         operator calls."""
@@ -343,11 +345,13 @@ class GTSDecoder(DecoderPreTrainedModel, Decoder):
             states = states[is_token]
             token_indices = (is_token.cumsum(0) - 1).tolist()
             positions = [token_indices[position] if position >= 0 else position for position in positions]
-        search = TreeDecoder(LiveWeights(self), vars(self.config))
+        decoder = TreeDecoder(LiveWeights(self), vars(self.config))
         trees = []
         is_finite = True
         try:
-            trees = search.search(states.numpy(), positions, num_beams, num_return_sequences, max_length)
+            trees = decoder.search(
+                states.numpy(), positions, num_beams, num_return_sequences, max_length, score_margin
+            )
         except NotFiniteError:
             is_finite = False
         result = SolveOutput.of([trees], num_return_sequences, "cpu")

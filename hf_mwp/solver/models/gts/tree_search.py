@@ -34,11 +34,18 @@ class TreeSearch:
     Search with a [`GTSDecoder`]. Its state has the unfinished problems; rows are problems times beams.
 
     Each step extends all incomplete beams by a symbol in prefix order and keeps the best `num_beams` of each problem.
-    A problem leaves the batch when its result is final. Scores only decrease, so a complete best beam is final.
+    A problem leaves the batch when its result is final. Scores only decrease, so a complete best beam is final. With a
+    `score_margin`, incomplete beams with a score of more than this below that of the best beam are dropped.
     """
 
     def __init__(
-        self, decoder: nn.Module, memory: DecoderMemory, num_beams: int, max_length: int, num_return_sequences: int
+        self,
+        decoder: nn.Module,
+        memory: DecoderMemory,
+        num_beams: int,
+        max_length: int,
+        num_return_sequences: int,
+        score_margin: float | None = None,
     ) -> None:
         batch = len(memory.root)
         device = memory.root.device
@@ -47,6 +54,7 @@ class TreeSearch:
         self.num_beams = num_beams
         self.max_length = max_length
         self.num_return = num_return_sequences
+        self.score_margin = score_margin
         self.problems = torch.arange(batch, device=device)
         # By row: the goal of the current node, and the depth of the stack.
         self.goal = decoder.left_goal(memory.root)
@@ -93,21 +101,22 @@ class TreeSearch:
         goal = self.goal
         self.goal = goal.new_zeros(len(rows), goal.shape[-1])
 
-        # Operators open a subtree, constants and numbers close one or more.
+        # In incomplete trees, operators open a subtree, constants and numbers close one or more.
         symbol = symbol.flatten()
+        is_open = ~self.complete.flatten()
         is_leaf = symbol >= decoder.num_operators
-        operators = _indices((symbol >= 0) & ~is_leaf)
+        operators = _indices(is_open & ~is_leaf)
         if len(operators):
             former = rows[operators]
             self._open(operators, symbol[operators], torch.cat([goal[former], context[former]], -1))
-        leaves = _indices(is_leaf)
+        leaves = _indices(is_open & is_leaf)
         if len(leaves):
             problems = leaves // parent.shape[1]
             self._close(leaves, memory.candidates[problems, symbol[leaves] - decoder.num_operators])
-        self.complete |= (is_leaf & (self.depth == 0)).view(parent.shape)
 
     def _choose(self, log_probs: Tensor) -> tuple[Tensor, Tensor]:
-        """Return parent beams and symbols (-100 for complete beams) of the best continuations of each problem."""
+        """Return parent beams and symbols (-100 for complete beams) of the best continuations of each problem, and
+        update which of them are complete."""
         batch, beams, size = log_probs.shape
         num_operators = self.decoder.num_operators
         # Forbid numbers that a problem lacks.
@@ -115,8 +124,8 @@ class TreeSearch:
         # Forbid operators whose operands would not fit; an incomplete left subtree still needs a right one.
         slots = torch.arange(self.stack.shape[-1], device=log_probs.device)
         waiting = (self.stack[2] < 0) & (slots < self.depth.unsqueeze(1))
-        owed = 1 + waiting.sum(1).view(batch, beams)
-        too_long = self.length + 1 + owed + 1 > self.max_length
+        num_waiting = waiting.sum(1).view(batch, beams)
+        too_long = self.length + num_waiting + 3 > self.max_length
         log_probs[:, :, :num_operators].masked_fill_(too_long.unsqueeze(-1), -torch.inf)
         # A complete beam is continued unchanged, at no cost.
         log_probs.masked_fill_(self.complete.unsqueeze(-1), -torch.inf)
@@ -126,8 +135,20 @@ class TreeSearch:
         self.scores, best = total.topk(min(self.num_beams, total.shape[1]), dim=1)
         parent = best // size
         symbol = best % size
-        self.complete = self.complete.gather(1, parent) | (self.scores == -torch.inf)
-        return parent, symbol.masked_fill(self.complete, -100)
+        is_unchanged = self.complete.gather(1, parent) | (self.scores == -torch.inf)
+        # A leaf completes a tree if no operator waits for a left subtree, and so for a right one.
+        is_last = (symbol >= num_operators) & (num_waiting.gather(1, parent) == 0)
+        self.complete = is_unchanged | is_last
+        self._cut()
+        return parent, symbol.masked_fill(is_unchanged, -100)
+
+    def _cut(self) -> None:
+        """Drop incomplete beams by the margin of scores: they count as complete, with a score of minus infinity."""
+        if self.score_margin is None:
+            return
+        is_dropped = ~self.complete & (self.scores < self.scores[:, :1] - self.score_margin)
+        self.scores = self.scores.masked_fill(is_dropped, -torch.inf)
+        self.complete = self.complete | is_dropped
 
     def _open(self, rows: Tensor, operators: Tensor, state: Tensor) -> None:
         """Add operators: the left child is next, and the right child's goal is pushed onto the stack."""
@@ -140,11 +161,12 @@ class TreeSearch:
         self.depth[rows] = top + 1
 
     def _close(self, rows: Tensor, subtree: Tensor) -> None:
-        """Add leaves: merge the subtrees that they complete, then set the goal of the next right child."""
+        """Add leaves of incomplete trees: merge the subtrees that they complete, then set the goal of the next right
+        child."""
         while True:
             # If the top operator of a row has its left subtree, the current subtree is its right subtree.
             top = self.depth[rows] - 1
-            left = torch.where(top >= 0, self.stack[2, rows, top.clamp_min(0)], -1)
+            left = self.stack[2, rows, top]
             ends = _indices(left >= 0)
             if not len(ends):
                 break
@@ -156,13 +178,8 @@ class TreeSearch:
             subtree = subtree.index_copy(0, ends, merged.to(subtree.dtype))
             self.depth[rows[ends]] = top[ends]
         # The remaining subtree is the left subtree of the top operator, whose right child is next.
-        is_open = _indices(top >= 0)
-        if len(is_open):
-            rows = rows[is_open]
-            top = top[is_open]
-            subtree = subtree[is_open]
-            self.stack[2, rows, top] = self._store(subtree)
-            self.goal[rows] = self.decoder.right_goal(self._load(self.stack[1, rows, top]), subtree)
+        self.stack[2, rows, top] = self._store(subtree)
+        self.goal[rows] = self.decoder.right_goal(self._load(self.stack[1, rows, top]), subtree)
 
     def _store(self, embeddings: Tensor) -> Tensor:
         """Store embeddings `(n, H)` in the arena and return their indices."""

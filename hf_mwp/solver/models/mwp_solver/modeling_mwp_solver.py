@@ -334,12 +334,16 @@ class MwpSolver(PreTrainedModel, Solver):
         num_beams: int = 1,
         max_length: int | None = None,
         num_return_sequences: int = 1,
+        score_margin: float | None = None,
         **inputs: Tensor,
     ) -> SolveOutput:
         """Return the most probable expressions; see [`Solver`]. `token_type_ids` `(B, S)` are the tokens' segments.
         Further batch entries that the decoder does not use are ignored."""
         states = self.encode(input_ids, attention_mask, token_type_ids).last_hidden_state
         extra = {name: inputs[name] for name in self.extra_inputs if name in inputs}
+        if score_margin is not None:
+            self.decoder.check_score_margin(score_margin)
+            extra["score_margin"] = score_margin
         return self.decoder.generate(
             states, attention_mask, number_positions, num_beams, max_length, num_return_sequences, **extra
         )

@@ -1,5 +1,6 @@
 """ATHENA as the decoder of a solver: training, solving, saving."""
 
+import pytest
 import torch
 from transformers import AutoModel, pipeline
 
@@ -90,6 +91,8 @@ def test_solver_learns_and_is_loaded_in_the_pipeline(tmp_path):
     answers = solve(text, num_beams=4, top_k=3)
     assert len(answers) == 3
     assert answers[0]["score"] >= answers[1]["score"]
+    with pytest.raises(ValueError, match="AthenaModel has no margin of scores. Remove `score_margin`"):
+        solve(text, score_margin=3)
 
 
 def test_targets_that_are_not_thoughts_are_left_out_of_training(tmp_path, caplog):

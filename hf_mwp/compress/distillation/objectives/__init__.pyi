@@ -1,0 +1,14 @@
+from hf_mwp.compress.distillation.objectives.attention_maps import AttentionMaps as AttentionMaps
+from hf_mwp.compress.distillation.objectives.attention_relations import AttentionRelations as AttentionRelations
+from hf_mwp.compress.distillation.objectives.context_relations import ContextRelations as ContextRelations
+from hf_mwp.compress.distillation.objectives.dkd import DKD as DKD
+from hf_mwp.compress.distillation.objectives.embedding_outputs import EmbeddingOutputs as EmbeddingOutputs
+from hf_mwp.compress.distillation.objectives.fsp import FSP as FSP
+from hf_mwp.compress.distillation.objectives.hard_labels import HardLabels as HardLabels
+from hf_mwp.compress.distillation.objectives.hidden_states import HiddenStates as HiddenStates
+from hf_mwp.compress.distillation.objectives.layer_objective import LayerObjective as LayerObjective
+from hf_mwp.compress.distillation.objectives.objective import Objective as Objective
+from hf_mwp.compress.distillation.objectives.pkd import PKD as PKD
+from hf_mwp.compress.distillation.objectives.prediction_objective import PredictionObjective as PredictionObjective
+from hf_mwp.compress.distillation.objectives.soft_labels import SoftLabels as SoftLabels
+from hf_mwp.compress.distillation.objectives.teacher_values import TeacherValues as TeacherValues

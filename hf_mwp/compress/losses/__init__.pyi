@@ -1,0 +1,16 @@
+from hf_mwp.compress.losses.attention_mse_loss import AttentionMSELoss as AttentionMSELoss
+from hf_mwp.compress.losses.cka_loss import CKALoss as CKALoss
+from hf_mwp.compress.losses.ckd_pair_loss import CKDPairLoss as CKDPairLoss
+from hf_mwp.compress.losses.ckd_triple_loss import CKDTripleLoss as CKDTripleLoss
+from hf_mwp.compress.losses.cosine_loss import CosineLoss as CosineLoss
+from hf_mwp.compress.losses.dkd_loss import DKDLoss as DKDLoss
+from hf_mwp.compress.losses.fsp_loss import FSPLoss as FSPLoss
+from hf_mwp.compress.losses.gram_loss import GramLoss as GramLoss
+from hf_mwp.compress.losses.hidden_mse_loss import HiddenMSELoss as HiddenMSELoss
+from hf_mwp.compress.losses.logit_distillation_loss import LogitDistillationLoss as LogitDistillationLoss
+from hf_mwp.compress.losses.logit_distillation_loss import SoftenedLoss as SoftenedLoss
+from hf_mwp.compress.losses.nst_loss import NSTLoss as NSTLoss
+from hf_mwp.compress.losses.pkd_loss import PKDLoss as PKDLoss
+from hf_mwp.compress.losses.procrustes_loss import ProcrustesLoss as ProcrustesLoss
+from hf_mwp.compress.losses.relation_loss import RelationLoss as RelationLoss
+from hf_mwp.compress.losses.state_loss import StateLoss as StateLoss
