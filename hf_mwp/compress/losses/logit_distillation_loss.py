@@ -101,12 +101,10 @@ class SoftenedLoss(nn.Module):
         targets: Tensor | None = None,
     ) -> Tensor:
         """Return the sum of the divergences over all positions."""
-        # `masked` makes a copy, which is changed in place.
-        student = masked(student[..., : self.num_classes], valid).div_(self.temperature)
+        student = self._soften(student, valid)
         if top_classes is None:
             student_log_probs = student.log_softmax(-1)
-            teacher = masked(teacher[..., : self.num_classes], valid).div_(self.temperature)
-            teacher_log_probs = teacher.log_softmax(-1)
+            teacher_log_probs = self._soften(teacher, valid).log_softmax(-1)
         else:
             # Normalise after the merge, which leaves only a few classes.
             student_log_probs = merge_other_classes(student, top_classes).log_softmax(-1)
@@ -116,6 +114,14 @@ class SoftenedLoss(nn.Module):
         if targets is None:
             return self.divergence(student_log_probs, teacher_log_probs)
         return self.divergence(student_log_probs, teacher_log_probs, target_mask(targets, student, top_classes))
+
+    def _soften(self, logits: Tensor, valid: Tensor) -> Tensor:
+        """Return the logits of the compared classes divided by the temperature, zero where not `valid`."""
+        logits = masked(logits[..., : self.num_classes], valid)
+        if self.temperature == 1:
+            return logits
+        # In place, because `masked` has made a copy.
+        return logits.div_(self.temperature)
 
     def reduce(self, total: Tensor, rows: Tensor) -> Tensor:
         """Return the loss from `total`, its sum over the valid positions."""

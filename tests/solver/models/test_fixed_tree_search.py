@@ -44,7 +44,7 @@ def test_results_equal_those_of_the_usual_search(seed, batch, constants, num_bea
 def test_weights_that_are_not_finite_are_reported():
     case = make_case(3)
     case.states[1] = torch.nan
-    fixed = search_with_fixed_shapes(case, num_beams=2, max_length=5, num_return_sequences=1)
+    fixed = search_with_fixed_shapes(case, 2, 5, 1)
     assert fixed.finite.tolist() == [True, False, True, True]
     assert not fixed.finished[1].any()
 
@@ -72,7 +72,7 @@ def test_the_host_waits_once_per_step(monkeypatch):
 
     monkeypatch.setattr(torch.Tensor, "tolist", count_reads)
     with OperatorNames() as operators:
-        output = search_with_fixed_shapes(case, num_beams=5, max_length=15, num_return_sequences=5)
+        output = search_with_fixed_shapes(case, 5, 15, 5)
     assert operators.calls[torch.ops.aten.nonzero] == 0
     assert operators.calls[torch.ops.aten._local_scalar_dense] == 0
     # All 15 steps, as some beams are never complete.

@@ -53,18 +53,19 @@ class FixedTreeSearch(TreeSearch):
         return self.result
 
     def _progress(self) -> Tensor:
-        """Return the number of subtrees that the next symbol can complete at most, and whether all problems are
-        finished."""
-        # A leaf completes the operators above the last one in the stack whose left subtree is incomplete.
+        """Return the number of subtrees that the next symbol merges at most, and whether all problems are finished."""
+        # A leaf completes the operators above the last one in the stack whose left subtree is incomplete. Without such
+        # an operator it completes the tree, which needs no embedding.
         slots = torch.arange(self.stack.shape[-1], device=self.depth.device)
         is_waiting = (self.stack[2] < 0) & (slots < self.depth.unsqueeze(1))
         last_waiting = torch.where(is_waiting, slots, -1).amax(1)
-        num_merges = (self.depth - 1 - last_waiting).masked_fill(self.complete.flatten(), 0).amax()
+        is_merged = (last_waiting >= 0) & ~self.complete.flatten()
+        num_merges = torch.where(is_merged, self.depth - 1 - last_waiting, 0).amax()
         is_final = self.complete[:, 0] if self.num_return == 1 else self.complete
         return torch.stack([num_merges, is_final.all().long()])
 
     def _step(self, num_merges: int) -> None:
-        """Extend each incomplete beam by one symbol, which completes at most `num_merges` subtrees."""
+        """Extend each incomplete beam by one symbol, which merges at most `num_merges` subtrees."""
         decoder = self.decoder
         memory = self.memory
         batch, beams = self.scores.shape
@@ -82,23 +83,22 @@ class FixedTreeSearch(TreeSearch):
         self.stack = self.stack[:, parent_rows]
         state = state.flatten(0, 1)[parent_rows]
 
-        # Operators have two goals; constants and numbers are leaves, which complete subtrees.
+        # In incomplete trees, operators have two goals; constants and numbers are leaves, which complete subtrees.
         symbol = symbol.flatten()
-        is_leaf = symbol >= decoder.num_operators
-        is_operator = (symbol >= 0) & ~is_leaf
+        is_open = ~self.complete.flatten()
+        is_leaf = is_open & (symbol >= decoder.num_operators)
+        is_operator = is_open & ~is_leaf
         operators = decoder.embed_operators(symbol.clamp(0, decoder.num_operators - 1))
         left_goal, right_goal = decoder.expand(state, operators)
         candidates = (symbol - decoder.num_operators).clamp_min(0)
         subtree = self._merge(memory.candidates[problems, candidates], is_leaf, num_merges)
         self._store(torch.where(is_leaf.unsqueeze(1), subtree, right_goal))
-        is_left = is_leaf & (self.depth > 0)
-        self._update_stack(symbol, is_operator, is_left)
+        self._update_stack(symbol, is_operator, is_leaf)
 
         # The next goal: of the left child of an operator, or of the sibling of a left subtree.
         top = (self.depth - 1).clamp_min(0)
         sibling_goal = decoder.right_goal(self._load(self.stack[1, self.rows, top]), subtree)
-        goal = torch.where(is_left.unsqueeze(1), sibling_goal, self.goal)
-        self.goal = torch.where(is_operator.unsqueeze(1), decoder.left_goal(left_goal), goal)
+        self.goal = torch.where(is_leaf.unsqueeze(1), sibling_goal, decoder.left_goal(left_goal))
         self.length += 1
 
     def _merge(self, subtree: Tensor, is_leaf: Tensor, num_merges: int) -> Tensor:
@@ -106,22 +106,22 @@ class FixedTreeSearch(TreeSearch):
         for _ in range(num_merges):
             top = (self.depth - 1).clamp_min(0)
             operator, _, left = self.stack[:, self.rows, top]
-            is_complete = is_leaf & (self.depth > 0) & (left >= 0)
+            is_complete = is_leaf & (left >= 0)
             children = torch.cat([self._load(left), subtree], -1)
             merged = self.decoder.combine(self.decoder.embed_operators(operator.clamp_min(0)), children)
             subtree = torch.where(is_complete.unsqueeze(1), merged, subtree)
             self.depth = self.depth - is_complete.long()
         return subtree
 
-    def _update_stack(self, symbol: Tensor, is_operator: Tensor, is_left: Tensor) -> None:
-        """Push new operators, and set the left subtree of the top operator where `is_left`."""
+    def _update_stack(self, symbol: Tensor, is_operator: Tensor, is_leaf: Tensor) -> None:
+        """Push new operators, and set the left subtree of the operator above new leaves."""
         self.depth = self.depth + is_operator.long()
         top = (self.depth - 1).clamp_min(0)
         before = self.stack[:, self.rows, top]
         stored = self.length * len(self.rows) + self.rows
         opened = torch.stack([symbol, stored, torch.full_like(stored, -1)])
         closed = torch.stack([before[0], before[1], stored])
-        after = torch.where(is_operator, opened, torch.where(is_left, closed, before))
+        after = torch.where(is_operator, opened, torch.where(is_leaf, closed, before))
         self.stack[:, self.rows, top] = after
 
     def _store(self, embeddings: Tensor) -> None:
