@@ -6,6 +6,9 @@ import numpy as np
 WIDTH = 64
 """Default number of columns of a block: four vector registers of 16 numbers."""
 
+SMALL_PRODUCT = 100**3
+"""Maximum number of multiplications of a product without copies."""
+
 MIN_WIDTH = 16
 """Minimum number of columns of a block."""
 
@@ -16,8 +19,8 @@ class FewRowsLinear:
     columns.
 
     Before a large product, OpenBLAS copies the matrix to a layout that suits its registers. For a few rows, the copy
-    takes several times as long as the product. Small products, of at most 100^3 multiplications, need no copy:
-    each block makes one, and is one piece of memory.
+    takes several times as long as the product. Small products need no copy: a block makes one with a few rows, and is
+    one piece of memory. More rows are multiplied in portions.
 
     Args:
         matrix (`np.ndarray` of shape `(in, out)`): Matrix. A transposed view is not copied.
@@ -39,11 +42,17 @@ class FewRowsLinear:
         else:
             width = block_width(num_outputs, width)
             self.blocks = matrix.reshape(num_inputs, num_outputs // width, width).transpose(1, 0, 2)
+        self.max_rows = max(SMALL_PRODUCT // (num_inputs * width), 1)
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
         """Compute the outputs `(n, out)` of inputs `(n, in)`."""
-        products = np.matmul(x, self.blocks)
-        output = products.transpose(1, 0, 2).reshape(len(x), -1)[:, : len(self.bias)]
+        portions = []
+        for start in range(0, len(x), self.max_rows):
+            rows = x[start : start + self.max_rows]
+            products = np.matmul(rows, self.blocks)
+            portions.append(products.transpose(1, 0, 2).reshape(len(rows), -1))
+        output = portions[0] if len(portions) == 1 else np.concatenate(portions)
+        output = output[:, : len(self.bias)]
         output += self.bias
         return output
 

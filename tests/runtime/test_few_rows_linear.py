@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from hf_mwp.runtime import few_rows_linear
 from hf_mwp.runtime.few_rows_linear import FewRowsLinear, block_width
 
 
@@ -16,6 +17,15 @@ def test_outputs_equal_those_of_one_product(num_rows, num_outputs):
         output = FewRowsLinear(layout, bias)(x)
         assert output.dtype == np.float32
         np.testing.assert_array_equal(output, expected)
+
+
+def test_many_rows_are_multiplied_in_portions(monkeypatch):
+    monkeypatch.setattr(few_rows_linear, "SMALL_PRODUCT", 4 * 7 * 64)
+    matrix = np.arange(7 * 70, dtype=np.float32).reshape(7, 70)
+    x = np.arange(10 * 7, dtype=np.float32).reshape(10, 7)
+    linear = FewRowsLinear(matrix, np.ones(70, np.float32))
+    assert linear.max_rows == 4
+    np.testing.assert_array_equal(linear(x), x @ matrix + 1)
 
 
 def test_transposed_view_is_not_copied():
