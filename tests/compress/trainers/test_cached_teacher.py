@@ -108,7 +108,8 @@ def test_a_compiled_teacher_has_the_same_cache(cached_trainer, tmp_path):
     losses = []
     for compiled in (False, True):
         losses.append(first_losses(cached_trainer(max_steps=1, torch_compile=compiled)))
-    assert losses[0] == losses[1]
+    # Batches of a compiled student are padded, and sum in another order.
+    assert losses[1] == pytest.approx(losses[0], rel=1e-5)
     assert len([*(tmp_path / "teacher_cache").iterdir()]) == 1
 
 

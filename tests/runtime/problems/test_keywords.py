@@ -120,8 +120,3 @@ def test_each_word_is_found_where_it_stands_alone(language):
         assert keywords(f"，{word}，", language) == [word]
     for word in after_number:
         assert keywords(f"，3{word}，", language) == [word]
-
-
-def test_lists_are_included_in_the_wheel(repository):
-    setup = (repository / "setup.cfg").read_text(encoding="utf-8")
-    assert re.search(r"\[options\.package_data\]\n(?:.+\n)*hf_mwp\.runtime\.problems =\n    \*\.yaml", setup)

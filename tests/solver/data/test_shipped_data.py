@@ -37,11 +37,13 @@ def test_no_data_goes_into_the_package():
     package = Path(hf_mwp.__file__).parent
     names = set()
     for path in package.rglob("*.*"):
-        if "__pycache__" not in path.parts and path.suffix not in (".py", ".md", ".typed"):
+        if "__pycache__" not in path.parts and path.suffix not in (".py", ".pyi", ".md", ".typed"):
             names.add(path.name)
     words = {"keywords_en.yaml", "keywords_zh.yaml", "words_en.toml", "words_zh.toml", "features.toml"}
     words |= {"english_verbs.toml", "english_comparisons.toml", "english_prices.toml", "units.toml"}
-    assert names == words | {"plausibility.json", "page.html", "citations.bib"}
+    words |= {"words.toml", "sentences_zh.toml"}
+    page = {"page.html", "page.css", "page.js", "favicon.svg"}
+    assert names == words | page | {"plausibility.json", "citations.bib"}
 
 
 def check_levels(splits, shares):
