@@ -104,13 +104,12 @@ def test_a_cache_is_found_again_and_extended(cached_trainer, tmp_path):
 
 
 @torch.compiler.set_stance("force_eager")
-def test_a_compiled_teacher_has_the_same_cache(cached_trainer, tmp_path):
+def test_cached_outputs_of_a_compiled_teacher_are_the_same(cached_trainer):
     losses = []
     for compiled in (False, True):
         losses.append(first_losses(cached_trainer(max_steps=1, torch_compile=compiled)))
-    # Batches of a compiled student are padded, and sum in another order.
+    # Trees of compiled models are padded: their cache is another one, and sums have another order.
     assert losses[1] == pytest.approx(losses[0], rel=1e-5)
-    assert len([*(tmp_path / "teacher_cache").iterdir()]) == 1
 
 
 def test_each_teacher_has_its_own_cache(cached_trainer, processor, tmp_path):
