@@ -95,7 +95,9 @@ def test_processes_divide_the_cores(monkeypatch):
 def test_no_process_survives_an_interrupt(tmp_path):
     files = [tmp_path / "first", tmp_path / "second"]
     code = f"""
-        import functools, sys
+        import functools, signal
+        # Programs in the background ignore the signal.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         from hf_mwp.utils.worker_processes import map_in_processes
         from tests.utils.test_worker_processes import load
         list(map_in_processes(functools.partial(load, "wait"), {[str(file) for file in files]!r}, 2))

@@ -33,7 +33,9 @@ class TextKeys(NamedTuple):
     @classmethod
     def of(cls, text: str) -> Self:
         """Compute the keys of a text. Both are empty if the text has neither letters nor digits."""
-        text = to_half_width(unicodedata.normalize("NFKC", without_controls(text))).lower()
+        # Characters may be part of an escape sequence, or beside each other, only afterwards.
+        text = without_controls(unicodedata.normalize("NFKC", text))
+        text = to_half_width(unicodedata.normalize("NFKC", text)).lower()
         if _CHINESE.search(text):
             # The percent sign is dropped because it is punctuation.
             text = numerals_in_digits(_SPACE.sub("", text))

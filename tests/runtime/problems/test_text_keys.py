@@ -57,6 +57,8 @@ PIECES = st.sampled_from(
 @given(st.text(max_size=40) | st.lists(PIECES, max_size=12).map("".join))
 @example("\ud800 3")
 @example("3.\u03014")
+# An escape sequence after normalisation.
+@example("\x1bª")
 def test_keys_have_no_spaces_digits_or_wide_characters(text):
     exact, masked = TextKeys.of(text)
     assert not any(character.isspace() for character in exact)
