@@ -136,8 +136,16 @@ def make_solvers(variants: dict[str, Variant], texts: Sequence[str], sizes: dict
     for name, variant in variants.items():
         if name != BERT:
             solvers[name] = make_solver(variant)
-    solvers[BERT] = with_large_encoder(solvers[STUDENT], texts, [1, BATCH_SIZE], sizes)
+    solvers[BERT] = with_large_encoder(solvers[STUDENT], blocks_of(texts), [1, BATCH_SIZE], sizes)
     return {name: solvers[name] for name in variants}
+
+
+def blocks_of(texts: Sequence[str]) -> list[list[str]]:
+    """Return the texts in lists of `BATCH_SIZE`."""
+    blocks = []
+    for start in range(0, len(texts), BATCH_SIZE):
+        blocks.append(list(texts[start : start + BATCH_SIZE]))
+    return blocks
 
 
 def make_solver(variant: Variant) -> Callable:
@@ -158,8 +166,7 @@ def measure_times(solvers: dict, texts: Sequence[str], rounds: int) -> dict:
         solve(list(texts[:2]), batch_size=1, num_beams=1)
     for _ in range(rounds):
         round_seconds = defaultdict(list)
-        for start in range(0, len(texts), BATCH_SIZE):
-            block = list(texts[start : start + BATCH_SIZE])
+        for block in blocks_of(texts):
             singles = [[text] for text in block]
             for name, solve in solvers.items():
                 for search, options in SEARCHES.items():

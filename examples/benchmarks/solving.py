@@ -76,13 +76,15 @@ class LargeEncoder(nn.Module):
         return self.states_by_batch[batch]
 
 
-def with_large_encoder(solver, texts: Sequence[str], batch_sizes: Sequence[int], sizes: dict[str, int]):
-    """Return a pipeline with the results of `solver` and the encoding cost of the given sizes."""
+def with_large_encoder(solver, calls: Sequence[Sequence[str]], batch_sizes: Sequence[int], sizes: dict[str, int]):
+    """Return a pipeline with the results of `solver` and the encoding cost of the given sizes. It can only be called
+    with one of the lists of texts in `calls`, which the pipeline divides into batches by length."""
     large = copy.copy(solver)
     large.model = copy.deepcopy(solver.model)
     large.model.encoder = LargeEncoder(large.model.encoder, sizes)
-    for size in batch_sizes:
-        large(list(texts), batch_size=size)
+    for texts in calls:
+        for size in batch_sizes:
+            large(list(texts), batch_size=size)
     large.model.encoder.learns = False
     return large
 
@@ -107,7 +109,7 @@ def measure(solver, reranker, texts: Sequence[str], batch_sizes: Sequence[int], 
             ways[name]["rerank"] = reranker
     for options in ways.values():
         solver(list(texts[:2]), batch_size=2, **options)
-    solvers = {"own": solver, "large": with_large_encoder(solver, texts, batch_sizes, large)}
+    solvers = {"own": solver, "large": with_large_encoder(solver, [texts], batch_sizes, large)}
     ranking = TimedReranker.clock = Clock()
     for _ in range(rounds):
         for size in batch_sizes:

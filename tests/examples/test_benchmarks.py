@@ -184,7 +184,7 @@ def test_solving_is_measured_with_two_encoders(solver):
     import solving
 
     texts = [row["text"] for row in tiny_rows(3)]
-    large = solving.with_large_encoder(solver, texts, [2], SHAPE)
+    large = solving.with_large_encoder(solver, [texts], [2], SHAPE)
     assert large(texts, batch_size=2, num_beams=5) == solver(texts, batch_size=2, num_beams=5)
     assert large.model.encoder.large.config.num_hidden_layers == 3
     reranker = solving.TimedReranker("zh", {feature.name: 0.0 for feature in FEATURES}, 20, min_beams=8)
