@@ -64,12 +64,10 @@ def kept_chunks(
         if not path.exists():
             missing_paths.append(path)
             missing_chunks.append(chunk)
-    made = iter(make_all(missing_chunks))
     steps: Iterable[Any] = missing_paths
     if progress is not None:
         steps = progress(missing_paths)
-    for _ in steps:
-        index, records = next(made)
+    for _, (index, records) in zip(steps, make_all(missing_chunks), strict=True):
         write_json(missing_paths[index], {"records": list(records)})
     wait_for_all()
     records = []

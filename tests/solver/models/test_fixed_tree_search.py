@@ -87,6 +87,7 @@ def test_a_step_looks_at_no_value():
     with torch.no_grad():
         memory = decoder.encode(case.states.to("meta"), case.mask.to("meta"), case.positions.to("meta"))
         search = FixedTreeSearch(decoder, memory, 5, 15, 5)
+        search._add_beams()
         for num_merges in (0, 0, 2):
             assert search._progress().device.type == "meta"
             search._step(num_merges)

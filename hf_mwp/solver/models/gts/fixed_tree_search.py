@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from ..solve_output import SolveOutput
-from .tree_search import DecoderMemory, TreeSearch
+from .tree_search import TreeSearch
 
 
 class FixedTreeSearch(TreeSearch):
@@ -16,33 +16,9 @@ class FixedTreeSearch(TreeSearch):
     waits once per step, to learn how many subtrees a symbol can complete, and whether all problems are finished.
     """
 
-    def __init__(
-        self,
-        decoder: nn.Module,
-        memory: DecoderMemory,
-        num_beams: int,
-        max_length: int,
-        num_return_sequences: int,
-        score_margin: float | None = None,
-    ) -> None:
-        super().__init__(decoder, memory, num_beams, max_length, num_return_sequences, score_margin)
-        batch = len(memory.root)
-        # All beams exist from the start. Those without a tree are complete and impossible.
-        self.goal = self.goal.repeat_interleave(num_beams, 0)
-        self.depth = self.depth.repeat(num_beams)
-        self.scores = self.scores.repeat(1, num_beams)
-        self.scores[:, 1:] = -torch.inf
-        self.complete = self.complete.repeat(1, num_beams)
-        self.complete[:, 1:] = True
-        self.symbols = self.symbols.repeat(1, num_beams, 1)
-        self.stack = self.stack.repeat(1, num_beams, 1)
-        # A step stores one embedding for each row: the goal of a right child, or a subtree.
-        num_rows = batch * num_beams
-        self.rows = torch.arange(num_rows, device=memory.root.device)
-        self.embeddings = memory.candidates.new_zeros(max_length * num_rows, memory.candidates.shape[-1])
-
     def run(self) -> SolveOutput:
         """Run the search and return the results of all problems in their original order."""
+        self._add_beams()
         while self.length < self.max_length:
             num_merges, is_finished = self._progress().tolist()
             if is_finished:
@@ -52,13 +28,29 @@ class FixedTreeSearch(TreeSearch):
         self.result.sequences = self.result.sequences[:, :, : max(self.length, 1)]
         return self.result
 
+    def _add_beams(self) -> None:
+        """Add all beams. Those without a tree are complete and impossible."""
+        num_beams = self.num_beams
+        self.goal = self.goal.repeat_interleave(num_beams, 0)
+        self.depth = self.depth.repeat(num_beams)
+        self.scores = self.scores.repeat(1, num_beams)
+        self.scores[:, 1:] = -torch.inf
+        self.complete = self.complete.repeat(1, num_beams)
+        self.complete[:, 1:] = True
+        self.symbols = self.symbols.repeat(1, num_beams, 1)
+        self.stack = self.stack.repeat(1, num_beams, 1)
+        # A step stores one embedding for each row: the goal of a right child, or a subtree.
+        num_rows = len(self.goal)
+        candidates = self.memory.candidates
+        self.rows = torch.arange(num_rows, device=candidates.device)
+        self.embeddings = candidates.new_zeros(self.max_length * num_rows, candidates.shape[-1])
+
     def _progress(self) -> Tensor:
         """Return the number of subtrees that the next symbol merges at most, and whether all problems are finished."""
         # A leaf completes the operators above the last one in the stack whose left subtree is incomplete. Without such
         # an operator it completes the tree, which needs no embedding.
         slots = torch.arange(self.stack.shape[-1], device=self.depth.device)
-        is_waiting = (self.stack[2] < 0) & (slots < self.depth.unsqueeze(1))
-        last_waiting = torch.where(is_waiting, slots, -1).amax(1)
+        last_waiting = torch.where(self._waiting_slots(), slots, -1).amax(1)
         is_merged = (last_waiting >= 0) & ~self.complete.flatten()
         num_merges = torch.where(is_merged, self.depth - 1 - last_waiting, 0).amax()
         is_final = self.complete[:, 0] if self.num_return == 1 else self.complete

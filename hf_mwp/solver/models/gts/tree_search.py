@@ -122,9 +122,7 @@ class TreeSearch:
         # Forbid numbers that a problem lacks.
         log_probs[:, :, num_operators:].masked_fill_(self.memory.missing.unsqueeze(1), -torch.inf)
         # Forbid operators whose operands would not fit; an incomplete left subtree still needs a right one.
-        slots = torch.arange(self.stack.shape[-1], device=log_probs.device)
-        waiting = (self.stack[2] < 0) & (slots < self.depth.unsqueeze(1))
-        num_waiting = waiting.sum(1).view(batch, beams)
+        num_waiting = self._waiting_slots().sum(1).view(batch, beams)
         too_long = self.length + num_waiting + 3 > self.max_length
         log_probs[:, :, :num_operators].masked_fill_(too_long.unsqueeze(-1), -torch.inf)
         # A complete beam is continued unchanged, at no cost.
@@ -141,6 +139,11 @@ class TreeSearch:
         self.complete = is_unchanged | is_last
         self._cut()
         return parent, symbol.masked_fill(is_unchanged, -100)
+
+    def _waiting_slots(self) -> Tensor:
+        """Return which slots `(rows, slots)` of the stack have an operator whose left subtree is incomplete."""
+        slots = torch.arange(self.stack.shape[-1], device=self.stack.device)
+        return (self.stack[2] < 0) & (slots < self.depth.unsqueeze(1))
 
     def _cut(self) -> None:
         """Drop incomplete beams by the margin of scores: they count as complete, with a score of minus infinity."""
