@@ -28,7 +28,9 @@ _PLAIN = re.compile(r"\d+(?:\.\d+)?", flags=re.ASCII)
 
 
 @checked
-def rewrite_numbers(problems: Iterable[MathWordProblem], seed: int = 0) -> Iterator[MathWordProblem | None]:
+def rewrite_numbers(
+    problems: Iterable[MathWordProblem], seed: int = 0, share: float = 1.0
+) -> Iterator[MathWordProblem | None]:
     """
     Write numbers of each problem in other forms: 3个 as 三个, 2 as 两, 1/2 as 二分之一, 25% as 百分之二十五, 0.5 as
     1/2, 12500 as 12,500; in English 25 as "twenty-five", 1/2 as "half", 2/3 as "two thirds".
@@ -38,11 +40,12 @@ def rewrite_numbers(problems: Iterable[MathWordProblem], seed: int = 0) -> Itera
 
     Args:
         problems (iterable of [`MathWordProblem`]): Problems with an equation.
-        seed (`int`, *optional*, defaults to 0): Seed for the choice of numbers and forms.
+        seed (`int`, *optional*, defaults to 0): Seed for the choice of problems, numbers and forms.
+        share (`float`, *optional*, defaults to 1.0): Share of the problems whose numbers are rewritten.
 
     Yields:
         [`MathWordProblem`] or `None`: The new problem, with `number_reading="people"` and `-W` appended to its id, or
-        `None` if no number has another form or the equation does not give the answer.
+        `None` if the problem is not chosen, no number has another form or the equation does not give the answer.
 
     Example:
 
@@ -51,7 +54,11 @@ def rewrite_numbers(problems: Iterable[MathWordProblem], seed: int = 0) -> Itera
     >>> next(rewrite_numbers([problem])).text
     ```
     """
+    choice = random.Random(seed)
     for index, problem in enumerate(problems):
+        if choice.random() >= share:
+            yield None
+            continue
         rng = random.Random(f"{seed} {index} {problem.text}")
         yield _rewrite(replace(problem, number_reading="people"), rng)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -280,12 +279,10 @@ def _listed(problems: Iterator[MathWordProblem | None]) -> Iterator[list[MathWor
 
 def _rewrite(examples: list[Example], share: float) -> list[Example]:
     """Return the examples, a share of them with numbers in other forms."""
-    rng = random.Random(0)
     problems = [example.problem for example in examples]
     result = []
-    for example, problem in zip(examples, rewrite_numbers(problems), strict=True):
-        is_selected = rng.random() < share
-        if is_selected and problem is not None:
+    for example, problem in zip(examples, rewrite_numbers(problems, share=share), strict=True):
+        if problem is not None:
             example = _changed(example, problem)
         result.append(example)
     return result

@@ -85,6 +85,15 @@ def test_labels_are_exact(shipped_problems):
     assert rewritten > len(shipped_problems) / 2
 
 
+def test_a_share_of_the_problems_is_rewritten_as_all_would_be(shipped_problems):
+    rewritten = list(rewrite_numbers(shipped_problems))
+    of_share = list(rewrite_numbers(shipped_problems, share=0.3))
+    for new, chosen in zip(rewritten, of_share, strict=True):
+        assert chosen is None or chosen == new
+    num_rewritten = sum(new is not None for new in rewritten)
+    assert 0.1 < sum(chosen is not None for chosen in of_share) / num_rewritten < 0.5
+
+
 def test_a_problem_with_a_wrong_equation_is_left_out():
     assert not variants("小明有2个苹果，又买3个，共几个？", "x=2+3", "6")
 
