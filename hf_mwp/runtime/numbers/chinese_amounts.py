@@ -255,6 +255,6 @@ CHINESE_AMOUNTS = (
             rf"(?<![A-Za-z\d.．])(?:[lI|]\d{{1,4}}|\d{{1,3}}[oO]{{1,3}}\d{{0,3}}|\d{{1,3}}·\d{{1,2}})(?=\s?{UNIT})"
         ),
         misread_number,
-        "l I | o O ·",
+        "l i | o ·",
     ),
 )

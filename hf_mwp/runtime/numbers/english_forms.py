@@ -72,6 +72,8 @@ _SCALES_OF_UNITS = (
     {"week": 7, "day": 1},
 )
 _UNITS_OF_COMPOUNDS = unit_names(_SCALES_OF_UNITS)
+_UNIT_STEMS = ("hour", "minute", "yard", "foot", "feet", "pound", "meter", "year", "week")
+"""Names of the larger units, of which a compound has one."""
 
 
 def _compound(match: re.Match[str], text: str) -> FormMatch | None:
@@ -171,7 +173,7 @@ ENGLISH_FORMS = (
         "negative",
         re.compile(rf"(?:\bnegative|(?:\A|(?<=\bis )|(?<=\bwas ))minus)\s(?P<number>{NUMBER})", IGNORE_CASE),
         _negative,
-        "egative inus",
+        "negative minus",
     ),
     NumberForm(
         "word and digits",
@@ -204,6 +206,7 @@ ENGLISH_FORMS = (
             IGNORE_CASE,
         ),
         _compound,
+        " ".join(_UNIT_STEMS),
     ),
     NumberForm(
         "clock time",
@@ -232,7 +235,7 @@ ENGLISH_FORMS = (
         "text recognition",
         re.compile(r"(?<![A-Za-z\d.,$])(?:[lI|]\d{1,4}|\d{1,3}[oO]{1,3}\d{0,3}|\d{1,3}·\d{1,2})(?=\s[a-z]{3})"),
         misread_number,
-        "l I | o O ·",
+        "l i | o ·",
     ),
     NumberForm(
         "ordinals",
@@ -247,7 +250,7 @@ ENGLISH_FORMS = (
         "years",
         re.compile(r"\b[Ii]n (?:19|20)\d\d\b(?:,? (?:and )?(?:19|20)\d\d\b){0,4}(?! \d)"),
         _year,
-        "In in",
+        "in",
     ),
     NumberForm(
         "ages of persons",

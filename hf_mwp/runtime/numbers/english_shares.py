@@ -13,7 +13,7 @@ _DENOMINATORS = {
     "tenth": 10, "twelfth": 12, "sixteenth": 16, "twentieth": 20, "hundredth": 100, "thousandth": 1000,
 }  # fmt: skip
 _DENOMINATOR = "|".join(_DENOMINATORS)
-_AFTER_FRACTION = re.compile(r"\s+(?:of|the|as)\b")
+_AFTER_FRACTION = re.compile(r"\s+(?:of|the|as)\b", re.IGNORECASE)
 _MULTIPLES = {"couple": 2, "score": 20, "gross": 144}
 
 
@@ -89,7 +89,7 @@ ENGLISH_SHARES = (
             IGNORE_CASE,
         ),
         _mixed_in_words,
-        "and",
+        " ".join(_DENOMINATORS),
     ),
     NumberForm(
         "decimal in words",
@@ -98,7 +98,7 @@ ENGLISH_SHARES = (
             IGNORE_CASE,
         ),
         _decimal_in_words,
-        "point Point",
+        "point",
     ),
     NumberForm(
         "fraction in words",
@@ -108,6 +108,7 @@ ENGLISH_SHARES = (
             IGNORE_CASE,
         ),
         _fraction_in_words,
+        " ".join(_DENOMINATORS),
     ),
     NumberForm(
         "couple, score, gross",

@@ -1,6 +1,6 @@
 """Functions that find and mask the numbers in problem texts."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hf_mwp.utils.checked_types import checked
 
@@ -134,18 +134,21 @@ def mask_numbers(
         mentions = _with_number_words(text, mentions, language)
     notes: list[str] = []
     if number_reading != "original":
-        matches = find_forms(text, _FORMS[language, number_reading])
+        searched = _as_searched(text, language)
+        matches = find_forms(searched, _FORMS[language, number_reading])
         if parse_number_words is False:
             matches = [match for match in matches if IN_DIGITS.search(text, match.start, match.end)]
         mentions = _replace_by_forms(text, mentions, matches)
-        mentions = scale_numbers(text, mentions, language)
+        mentions = scale_numbers(searched, mentions, language)
         if number_reading == "people":
-            mentions = convert_to_asked_unit(text, mentions, language)
+            mentions = convert_to_asked_unit(searched, mentions, language)
+        if searched is not text:
+            mentions = [replace(mention, text=text[mention.start : mention.end]) for mention in mentions]
         notes = [mention.note for mention in mentions if mention.note]
         unread_forms = ()
         if language == "zh" and not reads_words:
             unread_forms = CHINESE_COUNTS
-        notes += find_unread(text, mentions, language, unread_forms)
+        notes += find_unread(searched, mentions, language, unread_forms)
     segments = []
     start = 0
     for mention in mentions:
@@ -153,6 +156,15 @@ def mask_numbers(
         start = mention.end
     segments.append(text[start:])
     return MaskedText(tuple(segments), tuple(mentions), tuple(unreadable), tuple(notes))
+
+
+def _as_searched(text: str, language: str) -> str:
+    """Return an English text in capitals (HOW MANY APPLES ...) in lower case, as the patterns of the forms expect it,
+    and any other text unchanged. Offsets are the same in both."""
+    lowered = text.lower()
+    if language == "en" and text.isupper() and len(lowered) == len(text):
+        return lowered
+    return text
 
 
 def _with_number_words(text: str, mentions: list[NumberMention], language: str) -> list[NumberMention]:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 from hf_mwp.runtime.expressions.numbers import to_half_width
 
@@ -37,7 +38,8 @@ class NumberForm:
         name (`str`): Name of the form in the guide.
         pattern (`re.Pattern`): Candidates. All repetitions are bounded, so that the search takes linear time.
         read (`Callable`): Returns the number of a match in a text, or `None` if the match is not of this form.
-        signs (`str`): Characters or words, separated by spaces, of which the text must contain one.
+        signs (`str`): Characters or words in lower case, separated by spaces, of which the text in lower case must
+            contain one. They spare most texts the search for the pattern.
     """
 
     name: str
@@ -45,10 +47,22 @@ class NumberForm:
     read: Read
     signs: str = ""
 
+    @cached_property
+    def sign_list(self) -> list[str]:
+        """Return the signs; an empty list if any text may have numbers of this form."""
+        return self.signs.split()
+
+    def may_be_in(self, lowered_text: str) -> bool:
+        """Return whether a text in lower case has one of the signs, or there are none."""
+        if not self.sign_list:
+            return True
+        for sign in self.sign_list:
+            if sign in lowered_text:
+                return True
+        return False
+
     def find(self, text: str) -> list[FormMatch]:
         """Return the numbers of this form in a text."""
-        if self.signs and not any(sign in text for sign in self.signs.split()):
-            return []
         matches = []
         for candidate in self.pattern.finditer(text):
             match = self.read(candidate, text)
@@ -61,7 +75,10 @@ def find_forms(text: str, forms: Iterable[NumberForm]) -> list[FormMatch]:
     """Return the numbers in the given forms, from left to right. Where two overlap, the earlier form counts."""
     matches: list[FormMatch] = []
     covered = bytearray(len(text))
+    lowered_text = text.lower()
     for form in forms:
+        if not form.may_be_in(lowered_text):
+            continue
         for match in form.find(text):
             if any(covered[match.start : match.end]):
                 continue

@@ -13,10 +13,16 @@ _SCALES = {
 }  # fmt: skip
 _SCALE = {
     "zh": re.compile(r"\s?(?P<scale>万|亿)\s?(?P<unit>[\u3400-\u9fff]?)"),
-    "en": re.compile(r"[\s-]?(?P<scale>thousand|million|billion|(?<![\s-])[kK])\b(?:\s(?P<unit>[a-z]+))?"),
+    "en": re.compile(r"[\s-]?(?P<scale>thousand|million|billion|(?<![\s-])k)\b(?:\s(?P<unit>[a-z]+))?", re.IGNORECASE),
 }
-_UNIT = {"zh": re.compile(r"\s?(?P<unit>[\u3400-\u9fff])"), "en": re.compile(r"\s(?P<unit>[a-z]+)")}
-_ASKED = {"zh": re.compile("(?:多少|几|单位[:：]?)[万亿]"), "en": re.compile(r"how many (?:thousand|million|billion)")}
+_UNIT = {
+    "zh": re.compile(r"\s?(?P<unit>[\u3400-\u9fff])"),
+    "en": re.compile(r"\s(?P<unit>[a-z]+)", re.IGNORECASE),
+}
+_ASKED = {
+    "zh": re.compile("(?:多少|几|单位[:：]?)[万亿]"),
+    "en": re.compile(r"how many (?:thousand|million|billion)", re.IGNORECASE),
+}
 _CURRENCY = re.compile(r"[$€£¥￥]\s?\Z")
 
 
@@ -55,7 +61,7 @@ def _unit_of(text: str, mention: NumberMention, scale: re.Match[str] | None, lan
         match = _UNIT[language].match(text, mention.end)
     if match is None:
         return ""
-    return match["unit"] or ""
+    return (match["unit"] or "").lower()
 
 
 def _scaled(text: str, mention: NumberMention, scale: re.Match[str]) -> NumberMention:

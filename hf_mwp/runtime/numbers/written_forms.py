@@ -7,7 +7,8 @@ from fractions import Fraction
 from .number_form import FormMatch, NumberForm, fraction_literal, no_number, number_match
 
 
-_INVISIBLE = "\u00ad\u200b-\u200d\u2060\ufeff"
+_INVISIBLE_CHARACTERS = ("\u00ad", "\u200b", "\u200c", "\u200d", "\u2060", "\ufeff")
+_INVISIBLE = "".join(_INVISIBLE_CHARACTERS)
 _NARROW_SPACE = "\u00a0\u2007-\u2009\u202f"
 
 
@@ -70,6 +71,7 @@ WRITTEN_FORMS = (
         "invisible characters",
         re.compile(rf"(?<![\d.])\d{{1,12}}(?:[{_INVISIBLE}]{{1,3}}[\d.]{{1,9}}){{1,6}}(?<=\d)(?![\d.]\d)"),
         _with_invisible,
+        " ".join(_INVISIBLE_CHARACTERS),
     ),
     NumberForm("marks", re.compile(r"(\*\*|__)(\d{1,12}(?:\.\d{1,6})?)\1"), _marked, "** __"),
     NumberForm("circled numbers", re.compile(r"[\u3251-\u325f\u32b1-\u32bf](?=\s?[\u3400-\u9fffa-z])"), _circled),
@@ -83,7 +85,7 @@ WRITTEN_FORMS = (
         "exponents of units",
         re.compile(r"(?<![A-Za-z])(?:ft|in|yd|mi|[cdkm]?m)(?:\^\{?)?[23]\}?(?![\d.])", re.IGNORECASE),
         no_number,
-        "2 3",
+        "t2 t3 t^ n2 n3 n^ d2 d3 d^ i2 i3 i^ m2 m3 m^",
     ),
     NumberForm("24/7", re.compile(r"(?<![\d/.])24/7(?![\d/.])"), no_number, "24/7"),
     # Numbers of list items before a problem: `1. `, `(2) `, 例5, 第3题.

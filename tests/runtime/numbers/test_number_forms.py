@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from hf_mwp.runtime.numbers.masked_text import _FORMS
 from hf_mwp.runtime.problems import MathWordProblem, answer_value, find_numbers, mask_numbers
 from hf_mwp.utils.language import language_of
 
@@ -65,6 +66,27 @@ def test_chinese_forms(text, plain):
 @pytest.mark.parametrize(("text", "plain"), TABLES["## English"])
 def test_english_forms(text, plain):
     assert written_plainly(text, "en") == plain
+
+
+@pytest.mark.parametrize("text", [text for text, _ in TABLES["## English"]])
+def test_english_texts_in_capitals_have_the_same_numbers(text):
+    if "I-95" in text or "Baker Street" in text:
+        pytest.skip("in capitals, this name cannot be told from other words")
+    masked = mask_numbers(text.upper(), "en")
+    assert [mention.value for mention in masked.mentions] == [mention.value for mention in find_numbers(text, "en")]
+    assert [mention.text for mention in masked.mentions] == [
+        text.upper()[mention.start : mention.end] for mention in masked.mentions
+    ]
+
+
+def test_scale_words_may_begin_with_a_capital():
+    assert [mention.value for mention in find_numbers("$3 Million and $500,000", "en")] == [3_000_000, 500_000]
+
+
+def test_signs_of_forms_are_in_lower_case():
+    for forms in _FORMS.values():
+        for form in forms:
+            assert form.signs == form.signs.lower()
 
 
 @pytest.mark.parametrize(("text", "plain"), TABLES["### Chinese, with `people`"])
