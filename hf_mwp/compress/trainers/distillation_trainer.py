@@ -148,6 +148,29 @@ class DistillationTrainer(BaseTrainer):
     @torch.no_grad()
     def _plan(self, teacher: LiveTeacher) -> None:
         """Run both models on a few examples, and let each objective choose the outputs that it compares."""
+        self._check_objectives()
+        self._options = kind_of(self._own_model).forward_options(self._own_model)
+        for objective in self.objectives:
+            self._options |= objective.options
+        was_training = self.model.training
+        if next(self.model.parameters()).device.type != self.args.device.type:
+            # `Trainer` moves the student later with FSDP, DeepSpeed or `bf16_full_eval`.
+            self._move_model_to_device(self.model, self.args.device)
+        self.model.eval()
+        with torch.random.fork_rng(devices=[]):
+            size = max(objective.num_examples for objective in self.objectives)
+            batch = next(self.batches_in_order(size, teacher))
+            self._set_up_objectives(teacher, batch)
+        self._set_up_projections()
+        teacher.request = TeacherRequest.of(self.objectives)
+        with torch.random.fork_rng(devices=[]):
+            self._check_first_losses(teacher, batch)
+        self.model.train(was_training)
+        if self.args.cache_teacher_outputs and teacher.request.features:
+            self.teacher_source = self._cached(teacher)
+
+    def _check_objectives(self) -> None:
+        """Raise `ValueError` if an objective needs outputs that cannot be cached, or hooks that are not called."""
         args = self.args
         not_cacheable = [objective.name for objective in self.objectives if not objective.cacheable]
         if args.cache_teacher_outputs and not_cacheable:
@@ -163,29 +186,24 @@ class DistillationTrainer(BaseTrainer):
                 f"{', '.join(with_hooks)} need hooks, which compiled models and reentrant checkpointing skip. Set "
                 "`torch_compile=False` and `use_reentrant=False`, or choose another `hidden_loss`."
             )
-        self._options = kind_of(self._own_model).forward_options(self._own_model)
+
+    def _set_up_objectives(self, teacher: LiveTeacher, batch: Mapping[str, Any]) -> None:
+        """Show each objective all outputs of both models for a batch."""
+        inputs = self._student_inputs(batch)
+        student_features = read_features(self.model, inputs, self._options)
+        student_features.model = self._own_model
+        teacher_model = members_of(self.accelerator.unwrap_model(self.teacher_model))[0]
+        teacher_inputs = kind_of(teacher_model).teacher_inputs(teacher_model, batch)
+        teacher_features = read_features(self.teacher_model, teacher_inputs, self._options)
+        teacher_features.model = teacher_model
+        teacher_features.num_shared_tokens = teacher.num_shared_tokens
+        if not {*self.label_names} & {*inputs}:
+            self.can_return_loss = True
         for objective in self.objectives:
-            self._options |= objective.options
-        was_training = self.model.training
-        if next(self.model.parameters()).device.type != args.device.type:
-            # `Trainer` moves the student later with FSDP, DeepSpeed or `bf16_full_eval`.
-            self._move_model_to_device(self.model, args.device)
-        self.model.eval()
-        with torch.random.fork_rng(devices=[]):
-            size = max(objective.num_examples for objective in self.objectives)
-            batch = next(self.batches_in_order(size, teacher))
-            inputs = self._student_inputs(batch)
-            student_features = read_features(self.model, inputs, self._options)
-            student_features.model = self._own_model
-            teacher_model = members_of(self.accelerator.unwrap_model(self.teacher_model))[0]
-            teacher_inputs = kind_of(teacher_model).teacher_inputs(teacher_model, batch)
-            teacher_features = read_features(self.teacher_model, teacher_inputs, self._options)
-            teacher_features.model = teacher_model
-            teacher_features.num_shared_tokens = teacher.num_shared_tokens
-            if not {*self.label_names} & {*inputs}:
-                self.can_return_loss = True
-            for objective in self.objectives:
-                objective.setup(student_features, teacher_features, inputs)
+            objective.setup(student_features, teacher_features, inputs)
+
+    def _set_up_projections(self) -> None:
+        """Create the linear maps that the objectives need, and note the student's outputs that they read."""
         loss_names: list[str] = []
         widths: dict[str, Any] = {}
         self._reads: list[str] = []
@@ -195,19 +213,17 @@ class DistillationTrainer(BaseTrainer):
             self._reads += objective.student_reads
         if len({*loss_names}) < len(loss_names):
             raise ValueError(f"Names of loss parts are not unique: {loss_names}. Set `name` of each objective.")
-        self.projections = FeatureProjections(widths, args.shared_projection)
+        self.projections = FeatureProjections(widths, self.args.shared_projection)
         self.projections.move_to(self._own_model)
-        teacher.request = TeacherRequest.of(self.objectives)
-        # Run again, now with the hooks that read the chosen outputs, to check that the losses are finite.
-        with torch.random.fork_rng(devices=[]):
-            teacher_features = teacher.outputs(batch)
-            student_features = read_features(self.model, inputs, self._options, self._reads)
-            student_features.projected = self.projections.project(student_features.output)
-            losses = self._losses(student_features, teacher_features, inputs)
-            check_losses(losses, student_features, teacher_features)
-        self.model.train(was_training)
-        if args.cache_teacher_outputs and teacher.request.features:
-            self.teacher_source = self._cached(teacher)
+
+    def _check_first_losses(self, teacher: LiveTeacher, batch: Mapping[str, Any]) -> None:
+        """Raise `ValueError` if a loss of a batch is not finite, now with the hooks that read the chosen outputs."""
+        inputs = self._student_inputs(batch)
+        teacher_features = teacher.outputs(batch)
+        student_features = read_features(self.model, inputs, self._options, self._reads)
+        student_features.projected = self.projections.project(student_features.output)
+        losses = self._losses(student_features, teacher_features, inputs)
+        check_losses(losses, student_features, teacher_features)
 
     def _cached(self, teacher: LiveTeacher) -> CachedTeacher:
         """Return the source that stores the teacher's outputs on disk and reads them."""
