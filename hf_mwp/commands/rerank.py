@@ -7,6 +7,7 @@ import copy
 import random
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from hf_mwp.runtime.default_search import DefaultSearch
 from hf_mwp.runtime.plausibility import FEATURES, PlausibilityReranker
@@ -24,6 +25,10 @@ from .options.search_options import SearchOptions, find_device
 from .tasks.data_options import DataArguments
 from .tasks.reporter import SILENT, Reporter
 from .terminal.console import CommandConsole, make_table
+
+
+if TYPE_CHECKING:
+    from .tasks.math_word_problems import MathWordProblems
 
 
 NUM_LISTED_FEATURES = 12
@@ -112,24 +117,8 @@ def rerank(
         task = MathWordProblems(data_args)
         print_data_report(task, reporter)
         model, processor = task.load_model(args.model, args.split)
-        rows = list(task.rows(args.split))
-        random.Random(args.seed).shuffle(rows)
-        splits = {args.split: rows[:num_samples]}
-        if args.split == "train":
-            validation_rows = task.rows("validation", needed=False)
-            if validation_rows is not None:
-                splits["validation"] = list(validation_rows)
-        other_problems = {}
-        for source in args.confidence_data or ():
-            source_rows, _ = read_part(
-                source,
-                data_args.data_dir or task.source,
-                data_args.on_error,
-                processor.language,
-                file_format=data_args.file_format,
-            )
-            random.Random(args.seed).shuffle(source_rows)
-            other_problems[source] = source_rows[:MAX_CONFIDENCE_PROBLEMS]
+        splits = _splits(args, task, num_samples)
+        other_problems = _other_problems(args, data_args, task, processor.language)
         if not is_model_folder:
             folder.begin()
         reranker = fit_reranker(
@@ -157,6 +146,31 @@ def rerank(
             folder.write_json("data.json", task.data_record())
             folder.finish({"model": args.model, "dataset": task.name, "reranking": reranker.measured})
     return folder.path / reranker.file_name, reranker
+
+
+def _splits(args: RerankArguments, task: MathWordProblems, num_samples: int) -> dict[str, list[dict[str, Any]]]:
+    """Return a sample of the split to fit and, for the training split, the validation problems."""
+    rows = list(task.rows(args.split))
+    random.Random(args.seed).shuffle(rows)
+    splits = {args.split: rows[:num_samples]}
+    if args.split == "train":
+        validation_rows = task.rows("validation", needed=False)
+        if validation_rows is not None:
+            splits["validation"] = list(validation_rows)
+    return splits
+
+
+def _other_problems(
+    args: RerankArguments, data_args: DataArguments, task: MathWordProblems, language: str
+) -> dict[str, list[dict[str, Any]]]:
+    """Return a sample of each source of `--confidence_data`."""
+    folder = data_args.data_dir or task.source
+    samples = {}
+    for source in args.confidence_data or ():
+        rows, _ = read_part(source, folder, data_args.on_error, language, file_format=data_args.file_format)
+        random.Random(args.seed).shuffle(rows)
+        samples[source] = rows[:MAX_CONFIDENCE_PROBLEMS]
+    return samples
 
 
 def _default_search(args: RerankArguments, reranker: PlausibilityReranker) -> DefaultSearch:

@@ -60,12 +60,10 @@ def make_model_folder(args: CardArguments) -> None:
     ```
     """
     source = args.model
-    folder = args.output_dir
+    folder = Path(args.output_dir)
     encoder_only = args.part == "encoder"
     check_output_folder(folder, for_model=True)
-    notes = args.notes
-    if notes.endswith(".md") and (Path(notes).is_file() or len(notes.split()) == 1):
-        notes = Path(notes).read_text(encoding="utf-8-sig")
+    notes = _read_notes(args.notes)
     model, processor = load_any(str(source))
     is_solver = kind_of(model).is_solver and not encoder_only
     if args.reranker is not None and not is_solver:
@@ -83,28 +81,23 @@ def make_model_folder(args: CardArguments) -> None:
             model.training_texts = texts
     elif is_solver:
         search, reranker = _read_search(source, args.reranker)
-        rerank = reranker if search.rerank is True else search.rerank
-        solver = MathWordProblemPipeline(
-            model=model,
-            processor=processor,
-            device="cpu",
-            num_beams=search.num_beams,
-            rerank=rerank,
-            score_margin=search.score_margin,
-        )
-        card_options["output"] = str(solver(EXAMPLES.get(processor.language, EXAMPLES["en"])))
+        card_options["output"] = _example_output(model, processor, search, reranker)
         if search != DefaultSearch():
             search_files.append(search)
         if reranker is not None:
             search_files.append(reranker)
-    card_options["metadata"] = _metadata(args, Path(folder), model)
+
+    # Read the records, and write the card.
+    card_options["metadata"] = _metadata(args, folder, model)
     card_options["task"] = next(filter(None, map(read_task, args.evaluations or ())), None)
     name = "solver built on it" if encoder_only else "this model"
     figures = [read_figures(evaluation, name) for evaluation in args.evaluations or ()]
     figures += [read_figures(evaluation, "teacher") for evaluation in args.teacher_evaluations or ()]
     stages = [read_stage(stage) for stage in args.stages or ()]
-    card = build_model_card(model, args.model_id or Path(folder).as_posix(), figures, stages, **card_options)
+    card = build_model_card(model, args.model_id or folder.as_posix(), figures, stages, **card_options)
     record = json.dumps(model_record(figures, stages, texts), indent=1, ensure_ascii=False)
+
+    # Write the folder.
     notices = read_beside(source, LICENCES)
     with RunFolder(folder, for_model=True) as run:
         run.check_unused(args.overwrite, (*MODEL_FILES, CARD, *notices))
@@ -116,6 +109,29 @@ def make_model_folder(args: CardArguments) -> None:
                 (unfinished / name).write_bytes(content)
             for search_file in search_files:
                 search_file.save_pretrained(unfinished)
+
+
+def _read_notes(notes: str) -> str:
+    """Return the notes, or the content of the Markdown file that they name."""
+    if notes.endswith(".md") and (Path(notes).is_file() or len(notes.split()) == 1):
+        return Path(notes).read_text(encoding="utf-8-sig")
+    return notes
+
+
+def _example_output(
+    model: PreTrainedModel, processor: MwpProcessor, search: DefaultSearch, reranker: PlausibilityReranker | None
+) -> str:
+    """Return what the pipeline prints for the example of the card."""
+    rerank = reranker if search.rerank is True else search.rerank
+    solver = MathWordProblemPipeline(
+        model=model,
+        processor=processor,
+        device="cpu",
+        num_beams=search.num_beams,
+        rerank=rerank,
+        score_margin=search.score_margin,
+    )
+    return str(solver(EXAMPLES.get(processor.language, EXAMPLES["en"])))
 
 
 def _read_search(source: str | PathLike, fitted: str | None) -> tuple[DefaultSearch, PlausibilityReranker | None]:

@@ -1,5 +1,6 @@
 """Functions that find and mask the numbers in problem texts."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from hf_mwp.utils.checked_types import checked
@@ -9,7 +10,7 @@ from .chinese_numerals import find_chinese_numerals
 from .digit_numbers import find_digit_numbers
 from .english_forms import ENGLISH_FORMS
 from .english_numerals import find_english_numerals
-from .number_form import FormMatch, find_forms
+from .number_form import FormMatch, NumberForm, find_forms
 from .number_mention import IN_DIGITS, NumberMention
 from .scale_words import scale_numbers
 from .units import convert_to_asked_unit
@@ -134,21 +135,11 @@ def mask_numbers(
         mentions = _with_number_words(text, mentions, language)
     notes: list[str] = []
     if number_reading != "original":
-        searched = _as_searched(text, language)
-        matches = find_forms(searched, _FORMS[language, number_reading])
-        if parse_number_words is False:
-            matches = [match for match in matches if IN_DIGITS.search(text, match.start, match.end)]
-        mentions = _replace_by_forms(text, mentions, matches)
-        mentions = scale_numbers(searched, mentions, language)
-        if number_reading == "people":
-            mentions = convert_to_asked_unit(searched, mentions, language)
-        if searched is not text:
-            mentions = [replace(mention, text=text[mention.start : mention.end]) for mention in mentions]
-        notes = [mention.note for mention in mentions if mention.note]
+        mentions = _with_forms(text, mentions, language, parse_number_words, number_reading)
         unread_forms = ()
         if language == "zh" and not reads_words:
             unread_forms = CHINESE_COUNTS
-        notes += find_unread(searched, mentions, language, unread_forms)
+        notes = _notes(text, mentions, language, unread_forms)
     segments = []
     start = 0
     for mention in mentions:
@@ -156,6 +147,29 @@ def mask_numbers(
         start = mention.end
     segments.append(text[start:])
     return MaskedText(tuple(segments), tuple(mentions), tuple(unreadable), tuple(notes))
+
+
+def _with_forms(
+    text: str, mentions: list[NumberMention], language: str, parse_number_words: bool | None, number_reading: str
+) -> list[NumberMention]:
+    """Return the numbers with those in special forms, scaled and converted as this reading does."""
+    searched = _as_searched(text, language)
+    matches = find_forms(searched, _FORMS[language, number_reading])
+    if parse_number_words is False:
+        matches = [match for match in matches if IN_DIGITS.search(text, match.start, match.end)]
+    mentions = _replace_by_forms(text, mentions, matches)
+    mentions = scale_numbers(searched, mentions, language)
+    if number_reading == "people":
+        mentions = convert_to_asked_unit(searched, mentions, language)
+    if searched is not text:
+        mentions = [replace(mention, text=text[mention.start : mention.end]) for mention in mentions]
+    return mentions
+
+
+def _notes(text: str, mentions: list[NumberMention], language: str, unread_forms: Sequence[NumberForm]) -> list[str]:
+    """Return the notes of uncertain numbers, and those of words that may be unread numbers."""
+    notes = [mention.note for mention in mentions if mention.note]
+    return notes + find_unread(_as_searched(text, language), mentions, language, unread_forms)
 
 
 def _as_searched(text: str, language: str) -> str:

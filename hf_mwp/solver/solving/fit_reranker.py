@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -100,65 +100,100 @@ def fit_reranker(
     check_fit(num_beams, min_beams, regularization)
     check_share({"mc_dropout_fraction": mc_dropout_fraction}, "mc_dropout_fraction")
 
-    def search(problems: Sequence[MathWordProblem], width: int = num_beams, dropout: float = 0.0) -> list[Trees]:
-        options = {"num_beams": width, "top_k": width, "score_margin": score_margin}
-        options |= {"batch_size": batch_size, "progress": progress}
-        context = _encoder_dropout(model, dropout) if dropout else nullcontext()
-        with context:
-            predictions = solve_problems(model, processor, problems, **options)
-        return [prediction.beam.trees for prediction in predictions]
-
-    def read(rows: Iterable[MathWordProblem | Mapping[str, Any]]) -> list[MathWordProblem]:
-        return [problem for problem in processor.problems(rows) if right_answer(problem) is not None]
-
+    search = _Search(model, processor, num_beams, score_margin, batch_size, progress)
     (train_name, train_rows), *held_out_splits = parts.items()
-    problems = read(train_rows)
-    # Solve at least one problem without dropout.
-    num_sure = max(len(problems) - round(mc_dropout_fraction * len(problems)), 1)
-    sure = problems[:num_sure]
-    unsure = problems[num_sure:]
-    sure_beams = search(sure)
-    unsure_beams = []
+
+    # Solve the training problems, a share of them with dropout, and at least one without.
+    training = search.usable(train_rows)
+    num_sure = max(len(training) - round(mc_dropout_fraction * len(training)), 1)
+    sure = search.solved(training[:num_sure])
+    unsure = search.solved(training[num_sure:], dropout=UNSURE_DROPOUT)
     fitted_on = dict(fitted_on or {})
-    if unsure:
-        unsure_beams = search(unsure, dropout=UNSURE_DROPOUT)
+    if unsure.problems:
         fitted_on["mc_dropout_fraction"] = mc_dropout_fraction
-    reranker = fit_plausibility(problems, sure_beams + unsure_beams, num_beams, regularization, fitted_on)
+    solved_training = _together([sure, unsure])
+    reranker = fit_plausibility(solved_training.problems, solved_training.beams, num_beams, regularization, fitted_on)
     reranker = replace(reranker, min_beams=min_beams)
+
     # Calibrate on the problems solved with dropout and on the other splits.
     held_out = {}
-    calibration_problems = list(unsure)
-    calibration_beams = list(unsure_beams)
     for name, rows in held_out_splits:
-        problems = read(rows)
+        problems = search.usable(rows)
         if problems:
-            beams = search(problems)
-            held_out[name] = (problems, beams)
-            calibration_problems += problems
-            calibration_beams += beams
-    reranker = calibrate(reranker, calibration_problems, calibration_beams)
+            held_out[name] = search.solved(problems)
+    calibration = _together([unsure, *held_out.values()])
+    reranker = calibrate(reranker, calibration.problems, calibration.beams)
+
+    # Fit the confidence on the other splits and on other problems.
     if other_problems:
-        new_problems = []
-        new_beams = []
-        for problems, beams in held_out.values():
-            new_problems += problems
-            new_beams += beams
         for name, rows in other_problems.items():
-            problems = read(rows)
-            beams = search(problems)
-            held_out[name] = (problems, beams)
-            new_problems += problems
-            new_beams += beams
-        reranker = fit_confidence(reranker, new_problems, new_beams)
+            held_out[name] = search.solved(search.usable(rows))
+        new = _together(held_out.values())
+        reranker = fit_confidence(reranker, new.problems, new.beams)
+
+    # Measure the re-ranker.
     measured = {}
-    if unsure:
-        measured[f"{train_name}, unsure"] = _measure(reranker, unsure, unsure_beams)
-    measured[train_name] = _measure(reranker, sure, sure_beams)
-    for name, (problems, beams) in held_out.items():
-        measured[name] = _measure(reranker, problems, beams)
+    if unsure.problems:
+        measured[f"{train_name}, unsure"] = _measure(reranker, unsure)
+    measured[train_name] = _measure(reranker, sure)
+    for name, solved in held_out.items():
+        measured[name] = _measure(reranker, solved)
         if min_beams is not None:
-            measured[f"{name}, {min_beams} beams"] = _measure(reranker, problems, search(problems, min_beams))
+            measured[f"{name}, {min_beams} beams"] = _measure(reranker, search.solved(solved.problems, min_beams))
     return replace(reranker, measured=measured)
+
+
+@dataclass
+class _Solved:
+    """Problems with the trees of their beams."""
+
+    problems: list[MathWordProblem]
+    beams: list[Trees]
+
+
+def _together(parts: Iterable[_Solved]) -> _Solved:
+    """Return the problems of all parts in order."""
+    problems = []
+    beams = []
+    for part in parts:
+        problems += part.problems
+        beams += part.beams
+    return _Solved(problems, beams)
+
+
+@dataclass
+class _Search:
+    """Beam search of a solver with the options of [`fit_reranker`]."""
+
+    model: Solver
+    processor: MwpProcessor
+    num_beams: int
+    score_margin: float | None
+    batch_size: int
+    progress: ProgressBar
+
+    def usable(self, rows: Iterable[MathWordProblem | Mapping[str, Any]]) -> list[MathWordProblem]:
+        """Return the problems that have a right answer."""
+        return [problem for problem in self.processor.problems(rows) if right_answer(problem) is not None]
+
+    def solved(self, problems: list[MathWordProblem], num_beams: int | None = None, dropout: float = 0.0) -> _Solved:
+        """Solve problems, if `dropout` is above 0 with this dropout in the encoder."""
+        if not problems:
+            return _Solved([], [])
+        num_beams = num_beams or self.num_beams
+        context = _encoder_dropout(self.model, dropout) if dropout else nullcontext()
+        with context:
+            predictions = solve_problems(
+                self.model,
+                self.processor,
+                problems,
+                num_beams=num_beams,
+                top_k=num_beams,
+                score_margin=self.score_margin,
+                batch_size=self.batch_size,
+                progress=self.progress,
+            )
+        return _Solved(problems, [prediction.beam.trees for prediction in predictions])
 
 
 @checked
@@ -325,12 +360,10 @@ def _encoder_dropout(model: Solver, rate: float) -> Iterator[None]:
             layer.p = former_rate
 
 
-def _measure(
-    reranker: PlausibilityReranker, problems: Sequence[MathWordProblem], beams: Sequence[Trees]
-) -> dict[str, float]:
+def _measure(reranker: PlausibilityReranker, solved: _Solved) -> dict[str, float]:
     """Return the accuracies without and with the re-ranker, and the share of beams that contain a correct answer."""
     totals = {"without": 0, "with": 0, "in_beam": 0}
-    for problem, beam in zip(problems, beams, strict=True):
+    for problem, beam in zip(solved.problems, solved.beams, strict=True):
         ranked = reranker.rerank(problem, beam)
         target = right_answer(problem)
         ranks = [answer.rank for answer in ranked if answers_match(answer.value, target)]
@@ -338,8 +371,9 @@ def _measure(
             totals["without"] += 0 in ranks
             totals["with"] += ranks[0] == ranked[0].rank
             totals["in_beam"] += 1
-    shares = {name: round(total / len(problems), 4) for name, total in totals.items()}
-    return {"num_problems": len(problems)} | shares
+    num_problems = len(solved.problems)
+    shares = {name: round(total / num_problems, 4) for name, total in totals.items()}
+    return {"num_problems": num_problems} | shares
 
 
 def right_answer(problem: MathWordProblem) -> Number | str | None:

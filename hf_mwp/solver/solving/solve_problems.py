@@ -145,34 +145,57 @@ def find_beams(
     if was_training:
         model.eval()
     for batch in batches:
-        batch_columns = {}
-        for name, values in columns.items():
-            batch_columns[name] = [values[row] for row in batch]
-        inputs = processor.pad(batch_columns)
-        if len(set(batch_columns["length"])) == 1:
-            # Without padding, no mask is needed, and creating one takes 4 % of a greedy search.
-            inputs.pop("attention_mask")
-        solved = solve_batch(model, inputs, **settings)
-        capped = [False] * len(batch) if solved.capped is None else solved.capped.tolist()
-        finite = [True] * len(batch) if solved.finite is None else solved.finite.tolist()
+        solved = solve_batch(model, _padded_rows(processor, columns, batch), **settings)
+        capped = _flags(solved.capped, len(batch), default=False)
+        finite = _flags(solved.finite, len(batch), default=True)
         if fault is None and not all(finite):
             fault = not_finite(model.name_or_path, _not_finite_weights(model))
-        sequences = solved.sequences.tolist()
-        scores = solved.scores.tolist()
-        finished = solved.finished.tolist()
+        finished_sequences = _finished_sequences(solved)
         for place, row in enumerate(batch):
-            complete = []
-            for ids, score, is_finished in zip(sequences[place], scores[place], finished[place], strict=True):
-                if is_finished:
-                    complete.append((ids, score))
             index = indices[row]
-            trees = read_trees(complete, processor.decode)
+            trees = read_trees(finished_sequences[place], processor.decode)
             beams[index] = replace(beams[index], trees=trees, capped=capped[place])
             if not finite[place]:
                 beams[index] = replace(beams[index], fault=fault)
     if was_training:
         model.train()
     return beams
+
+
+def _padded_rows(
+    processor: MwpProcessor, columns: Mapping[str, Sequence[Any]], rows: Sequence[int]
+) -> dict[str, Tensor]:
+    """Return the padded inputs of the encoded problems with these row numbers."""
+    batch_columns = {}
+    for name, values in columns.items():
+        batch_columns[name] = [values[row] for row in rows]
+    inputs = processor.pad(batch_columns)
+    if len(set(batch_columns["length"])) == 1:
+        # Without padding, no mask is needed, and creating one takes 4 % of a greedy search.
+        inputs.pop("attention_mask")
+    return inputs
+
+
+def _flags(flags: Tensor | None, num_problems: int, default: bool) -> list[bool]:
+    """Return a flag of each problem, the default if the search has not set any."""
+    if flags is None:
+        return [default] * num_problems
+    return flags.tolist()
+
+
+def _finished_sequences(solved: SolveOutput) -> list[list[tuple[list[int], float]]]:
+    """Return the symbol ids and the score of each complete tree, for each problem."""
+    sequences = solved.sequences.tolist()
+    scores = solved.scores.tolist()
+    finished = solved.finished.tolist()
+    results = []
+    for problem in range(len(sequences)):
+        complete = []
+        for ids, score, is_finished in zip(sequences[problem], scores[problem], finished[problem], strict=True):
+            if is_finished:
+                complete.append((ids, score))
+        results.append(complete)
+    return results
 
 
 def _not_finite_weights(model: Solver) -> list[str]:
