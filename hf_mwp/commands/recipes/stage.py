@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import Field, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -123,29 +123,57 @@ def stage_inputs(
         if field_.metadata.get("locate") is not None and isinstance(default, str) and default in LOADERS:
             values[name] = default
     values |= options
-    locate = _locator(command, values, made)
-    data_dir = values.get("data_dir")
-    in_data_dir = []
+    contents = _OptionContents(fields, made, values.get("data_dir"), _locator(command, values, made))
+    described_options = {}
+    for name, value in values.items():
+        if name != "data_dir" and (name not in fields or affects_result(fields[name])):
+            described_options[name] = contents.describe(name, value)
+    if "data_dir" in values and not contents.has_files_of_data_dir:
+        described_options["data_dir"] = contents.describe("data_dir", contents.data_dir)
+    content = {"command": command, "options": described_options, "version": [__version__, VERSION]}
+    if launch is not None and trains(command):
+        content["launch"] = launch
+    return content
 
-    def described(name: str, value: Any) -> Any:
+
+@dataclass
+class _OptionContents:
+    """Description of options by the contents of the stages, files, folders and datasets that they name."""
+
+    fields: Mapping[str, Field]
+    made: Mapping[str, str]  # fingerprints of stages by their folders
+    data_dir: str | None
+    locate: Callable[[str, Any], Path | None]
+    has_files_of_data_dir: bool = False
+
+    def describe(self, name: str, value: Any) -> Any:
+        """Return the value of an option with contents in place of names."""
         if isinstance(value, Mapping):
-            return {str(key): described(name, item) for key, item in value.items()}
+            return {str(key): self.describe(name, item) for key, item in value.items()}
         if isinstance(value, list | tuple):
-            return [described(name, item) for item in value]
+            return [self.describe(name, item) for item in value]
         # An option with `choices` names no file, even if there is one of that name.
-        if not isinstance(value, str) or (name in fields and fields[name].metadata.get("choices")):
+        if not isinstance(value, str) or (name in self.fields and self.fields[name].metadata.get("choices")):
             return _number(value)
         path = None
         with suppress(ValueError):
-            path = locate(name, value)
+            path = self.locate(name, value)
         if path is not None:
-            if data_dir is not None and path.resolve().is_relative_to(Path(data_dir).resolve()):
-                in_data_dir.append(path)
-            source = path.suffix if path.is_file() else ""
-            if split_name(value)[0] in LOADERS:
-                source = value
-            return {"source": source, "content": content_digest(path)}
-        for folder, digest in made.items():
+            return self._describe_source(value, path)
+        return self._describe_text(value)
+
+    def _describe_source(self, value: str, path: Path) -> dict[str, Any]:
+        """Return the content of the model, dataset or file that an option names."""
+        if self.data_dir is not None and path.resolve().is_relative_to(Path(self.data_dir).resolve()):
+            self.has_files_of_data_dir = True
+        source = path.suffix if path.is_file() else ""
+        if split_name(value)[0] in LOADERS:
+            source = value
+        return {"source": source, "content": content_digest(path)}
+
+    def _describe_text(self, value: str) -> Any:
+        """Return a text with fingerprints in place of the folders of stages, or the content of the path that it is."""
+        for folder, digest in self.made.items():
             value = value.replace(folder, digest)
         # A path may have a prefix: `ltp:FOLDER`. `Path.exists` would raise an error for a long string.
         prefix, _, path = value.rpartition(":")
@@ -154,17 +182,6 @@ def stage_inputs(
         if prefix and os.path.exists(path):
             return {prefix: content_digest(path)}
         return _number(value)
-
-    described_options = {}
-    for name, value in values.items():
-        if name != "data_dir" and (name not in fields or affects_result(fields[name])):
-            described_options[name] = described(name, value)
-    if "data_dir" in values and not in_data_dir:
-        described_options["data_dir"] = described("data_dir", data_dir)
-    content = {"command": command, "options": described_options, "version": [__version__, VERSION]}
-    if launch is not None and trains(command):
-        content["launch"] = launch
-    return content
 
 
 def _locator(
