@@ -35,10 +35,10 @@ class FewRowsLinear:
         if matrix.flags.c_contiguous:
             # Fill the last block with columns of zeros.
             num_blocks = -(-num_outputs // width)
-            padded = np.zeros((num_inputs, num_blocks * width), np.float32)
-            padded[:, :num_outputs] = matrix
-            blocks = padded.reshape(num_inputs, num_blocks, width).transpose(1, 0, 2)
-            self.blocks = np.ascontiguousarray(blocks)
+            self.blocks = np.zeros((num_blocks, num_inputs, width), np.float32)
+            for number, block in enumerate(self.blocks):
+                columns = matrix[:, number * width : (number + 1) * width]
+                block[:, : columns.shape[1]] = columns
         else:
             width = block_width(num_outputs, width)
             self.blocks = matrix.reshape(num_inputs, num_outputs // width, width).transpose(1, 0, 2)
