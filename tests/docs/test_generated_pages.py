@@ -58,8 +58,8 @@ def test_deployed_answers_are_those_of_the_published_weights(make_pages, publish
 
 def test_links_lead_to_the_site_or_the_repository(make_pages, monkeypatch):
     text = (
-        "[m](../../docs/pages/api/metrics.md#x) [r](../reproduce/README.md) [t](tables/lora-cpu.md) ![p](accuracy.png) "
-        "[j](tables/lora-cpu.json) ![i](compact_math23k/teacher/learning_curve.png) [w](https://a.b)"
+        "[m](../../docs/pages/api/metrics.md#x) [r](../reproduce/README.md) [t](tables/lora-cpu.md) "
+        "![p](accuracy.png) [j](tables/lora-cpu.json) ![i](compact_math23k/teacher/learning_curve.png) [w](https://a.b)"
     )
     monkeypatch.setattr(Path, "read_text", lambda self, *_: text)
     page = make_pages.site_page("results/results.md", RESULTS / "README.md")
