@@ -3,8 +3,9 @@ Writes the pages that are made from other files of the repository:
 
 - `pages/guides/choose.md` from `templates/choose.md`, whose figures come from the records in `examples/results`;
 - `site_pages`, from which the site is built: the folder `pages`, and the pages on results, tables, benchmarks and data
-  in `examples`. In the repository, links lead to files. On the site, they lead to pages; links to other files lead to
-  the repository, if the environment variable `HF_MWP_REPOSITORY` has its address, and are plain text otherwise.
+  in `examples`, with the pictures of the results. In the repository, links lead to files. On the site, they lead to
+  pages; links to other files lead to the repository, if the environment variable `HF_MWP_REPOSITORY` has its address,
+  and are plain text otherwise.
 
     python docs/make_pages.py            # as `make docs` does
     python docs/make_pages.py --check    # fail if choose.md differs from its records
@@ -30,13 +31,29 @@ PAGES = DOCS / "pages"
 SITE_PAGES = DOCS / "site_pages"
 TEMPLATE = DOCS / "templates" / "choose.md"
 CHOOSE = Path("guides") / "choose.md"
+
+
+def results_files(*patterns: str) -> dict[str, Path]:
+    """Return files of `examples/results` by their path on the site, where they are in the folder `results`."""
+    files = {}
+    for pattern in patterns:
+        for path in sorted(RESULTS.glob(pattern)):
+            files[f"results/{path.relative_to(RESULTS).as_posix()}"] = path
+    return files
+
+
 # Pages of other folders that are also pages of the site.
 COPIED = {
-    "results/results.md": ROOT / "examples" / "results" / "README.md",
+    "results/results.md": RESULTS / "README.md",
+    "results/commands.md": RESULTS / "COMMANDS.md",
+    "results/experiments.md": RESULTS / "EXPERIMENTS.md",
+    "results/accuracy.md": RESULTS / "ACCURACY.md",
     "results/reproduce.md": ROOT / "examples" / "reproduce" / "README.md",
     "results/benchmarks.md": ROOT / "examples" / "benchmarks" / "RESULTS.md",
     "results/datasets.md": ROOT / "examples" / "data" / "README.md",
+    **results_files("tables/*.md", "*/family.md"),
 }
+PICTURES = results_files("accuracy.png", "tables/*.png", "*/family.png")
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\((?!https?:|#)([^)#\s]+)(#[^)]*)?\)")
 
 
@@ -131,7 +148,7 @@ def site_page(page: str, source: Path, repository: str | None = None) -> str:
         source (`Path`): Its file in the repository.
         repository (`str`, *optional*): Address of the repository.
     """
-    targets = {path.resolve(): name for name, path in COPIED.items()}
+    targets = {path.resolve(): name for name, path in (COPIED | PICTURES).items()}
     folder = Path(page).parent
 
     def rewrite(match: re.Match) -> str:
@@ -163,8 +180,12 @@ def write_site_pages(target: Path, repository: str | None = None) -> None:
         sources[path.relative_to(PAGES).as_posix()] = path
     for page, source in sources.items():
         path = target / page
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(site_page(page, source, repository), encoding="utf-8")
+    for picture, source in PICTURES.items():
+        path = target / picture
+        path.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, path)
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -71,7 +71,7 @@ class EvaluateArguments(RankedSearchOptions):
 OPTIONS = (EvaluateArguments, MeasuredTaskArguments)
 EXAMPLES = (
     "hf-mwp evaluate --model runs/student --dataset asdiv_a --fold 0 --output_dir runs/evaluate",
-    "hf-mwp evaluate --model runs/student --dataset problems.csv --columns text=question,answer=result --rerank",
+    "hf-mwp evaluate --model runs/student --dataset test.csv --columns text=question,answer=result --rerank",
 )
 
 

@@ -59,14 +59,15 @@ def test_deployed_answers_are_those_of_the_published_weights(make_pages, publish
 def test_links_lead_to_the_site_or_the_repository(make_pages, monkeypatch):
     text = (
         "[m](../../docs/pages/api/metrics.md#x) [r](../reproduce/README.md) [t](tables/lora-cpu.md) "
-        "![i](accuracy.png) [w](https://a.b)"
+        "![p](accuracy.png) [j](tables/lora-cpu.json) ![i](compact_math23k/teacher/learning_curve.png) [w](https://a.b)"
     )
     monkeypatch.setattr(Path, "read_text", lambda self, *_: text)
     page = make_pages.site_page("results/results.md", RESULTS / "README.md")
-    assert page == "[m](../api/metrics.md#x) [r](reproduce.md) t  [w](https://a.b)"
+    site_links = "[m](../api/metrics.md#x) [r](reproduce.md) [t](tables/lora-cpu.md) ![p](accuracy.png)"
+    assert page == f"{site_links} j  [w](https://a.b)"
     page = make_pages.site_page("results/results.md", RESULTS / "README.md", "https://host/name")
-    assert "[t](https://host/name/blob/HEAD/examples/results/tables/lora-cpu.md)" in page
-    assert "![i](https://host/name/raw/HEAD/examples/results/accuracy.png)" in page
+    assert "[j](https://host/name/blob/HEAD/examples/results/tables/lora-cpu.json)" in page
+    assert "![i](https://host/name/raw/HEAD/examples/results/compact_math23k/teacher/learning_curve.png)" in page
 
 
 def test_links_of_guides_to_files_become_links_to_pages(make_pages, monkeypatch):
@@ -84,7 +85,7 @@ def test_link_to_a_missing_file_is_an_error(make_pages, monkeypatch):
 
 def test_site_has_all_pages(make_pages, tmp_path):
     make_pages.write_site_pages(tmp_path / "pages")
-    for page in (*make_pages.COPIED, "index.md", "guides/choose.md", "styles/site.css"):
+    for page in (*make_pages.COPIED, *make_pages.PICTURES, "index.md", "guides/choose.md", "styles/site.css"):
         assert (tmp_path / "pages" / page).is_file()
 
 
@@ -98,6 +99,12 @@ SOUGHT = {
     "DeepSpeed": ("guides/scale_out.md", "ddp-fsdp-and-deepspeed"),
     "evaluate a classifier": ("guides/classifiers.md", ""),
     "publish": ("guides/publish.md", ""),
+    "evaluate a solver on a file": ("guides/train.md", "evaluate-on-your-own-file"),
+    "languages": ("guides/languages.md", ""),
+    "causal language model": ("guides/distil.md", "causal-language-models"),
+    "labels from a language model": ("guides/more_problems.md", "labels-from-a-language-model"),
+    "augmentation": ("guides/more_problems.md", "variants-of-the-problems"),
+    "figures": ("../../examples/results/README.md", "how-to-read-the-figures"),
 }
 
 
