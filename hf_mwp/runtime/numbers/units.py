@@ -79,25 +79,36 @@ _UNIT_BEHIND = {
 }
 _ASKED_UNIT = {
     "zh": re.compile(rf"(?:多少|几)(?:个)?({unit_names('zh')})(?![/／每])"),
-    "en": re.compile(rf"\bhow many ({unit_names('en')})\b(?! per\b)", re.IGNORECASE),
+    "en": re.compile(rf"\b(?:how many|how much [^.?!]{{1,80}} in) ({unit_names('en')})\b(?! per\b)", re.IGNORECASE),
 }
 # Rates, scales of maps and proportions, whose quantities keep their units: 每小时60千米, 照这样计算.
 _KEEPS_UNITS = {
     "zh": re.compile(r"[每率占∶%/／]|\d\s?[:：]\s?\d|比例|之比|的比|平均|图上|地图|照这|照此|同样|速|能造|生产"),
     "en": re.compile(
         r"\b(?:per|each|every|an? (?:hour|minute|day|week|mile|pound)|rates?|average|speed|scale|map|percent|ratio)\b"
-        r"|[%/]"
+        # "1 foot is 12 inches" is a definition.
+        r"|[%/=]|\b(?:1|one) [a-z]+ (?:is|equals|has)\b"
     ),
 }
+
+
+# Prices of single things may be converted: "Each pen costs 75 cents. How many dollars are left?"
+_MONEY = ("dollar", "cent")
+_KEEPS_MONEY = re.compile(r"\b(?:per ?cent|pct|rates?|ratio)\b|[%/=]|\b(?:1|one) [a-z]+ (?:is|equals|has)\b")
 
 
 def convert_to_asked_unit(text: str, mentions: list[NumberMention], language: str) -> list[NumberMention]:
     """Convert quantities in different units to the unit that the question asks for: "长2米，剪去45厘米，还剩多少厘米"
     has 200 and 45 厘米. Texts with rates, scales or proportions are left unchanged."""
     asked = _ASKED_UNIT[language].findall(text)
-    if not asked or _KEEPS_UNITS[language].search(text):
+    if not asked:
         return mentions
     asked_name = asked[-1].lower()
+    keeps_units = _KEEPS_UNITS[language]
+    if asked_name.removesuffix("s") in _MONEY:
+        keeps_units = _KEEPS_MONEY
+    if keeps_units.search(text):
+        return mentions
     asked_unit = UNITS[language][asked_name]
     quantities = []
     for index, mention in enumerate(mentions):
@@ -108,6 +119,8 @@ def convert_to_asked_unit(text: str, mentions: list[NumberMention], language: st
         if UNITS[language][name].measure == asked_unit.measure:
             quantities.append(_Quantity(index, name, match.end()))
     sizes = {UNITS[language][quantity.name].size for quantity in quantities}
+    if asked_name.startswith("dollar") and _has_dollar_sign(text, mentions):
+        sizes.add(asked_unit.size)
     if len(sizes) < 2:
         return mentions
     converted = list(mentions)
@@ -130,3 +143,8 @@ def convert_to_asked_unit(text: str, mentions: list[NumberMention], language: st
             written_literal=literal,
         )
     return converted
+
+
+def _has_dollar_sign(text: str, mentions: list[NumberMention]) -> bool:
+    """Return whether a number has a dollar sign before it."""
+    return any(text.endswith("$", 0, mention.start) for mention in mentions)
