@@ -15,7 +15,7 @@ class _Unit:
 
     plural: str  # for the masked text
     size: int  # in the smallest unit of its scale
-    spellings: tuple[str, ...]  # without the s of the plural; the first is the one that questions have
+    spellings: tuple[str, ...]  # without the s of the plural
 
 
 _SCALES = (
@@ -98,9 +98,12 @@ def _compound(match: re.Match[str], text: str) -> FormMatch | None:
     large, small = units
     smallest = number_of(match["first"]) * large.size + number_of(match["second"]) * small.size
     unit = large
-    asked = small.spellings[0]
+    # "How many in each box" does not ask for inches.
+    asked = f"(?:{'|'.join(spelling for spelling in small.spellings if spelling != 'in')})"
     # "1 inch is 2.5 cm" calculates with inches.
-    if asks_for(rf"how (?:many|much)(?: \w+)? {asked}|\bin {small.plural}\s?\?|\b(?:1|one) {asked} (?:is|=)", text):
+    if asks_for(
+        rf"how (?:many|much)(?: \w+)? {asked}s?\b|\bin {small.plural}\s?\?|\b(?:1|one) {asked} (?:is|=)", text
+    ):
         unit = small
     return number_match(match, smallest / unit.size, unit=f" {unit.plural}")
 

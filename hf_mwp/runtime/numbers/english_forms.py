@@ -89,7 +89,7 @@ ENGLISH_FORMS = (
     NumberForm(
         "below zero",
         re.compile(
-            rf"(?<![\d.,-])(?P<number>{NUMBER})(?P<unit>\s?(?:degrees?|°)(?:\s?[CF]\b|\s(?:Celsius|Fahrenheit))?)\s{{1,3}}below\s{{1,3}}zero\b",
+            rf"(?<![\d.,-])(?P<number>{NUMBER})(?P<unit>(?:\s?(?:degrees?|°)(?:\s?[CF]\b|\s(?:Celsius|Fahrenheit))?)?)\s{{1,3}}below\s{{1,3}}zero\b",
             IGNORE_CASE,
         ),
         _below_zero,
@@ -169,7 +169,10 @@ ENGLISH_FORMS = (
     ),
     NumberForm(
         "text recognition",
-        re.compile(r"(?<![A-Za-z\d.,$])(?:[lI|]\d{1,4}|\d{1,3}[oO]{1,3}\d{0,3}|\d{1,3}·\d{1,2})(?=\s[a-z]{3})"),
+        re.compile(
+            r"(?<![A-Za-z\d.,$])(?:[lI|]\d{1,4}|\d{1,3}[oO]{1,3}\d{0,3}|\d{1,3}·\d{1,2})(?=\s[a-z]{3})"
+            r"|(?<=\$)\d{1,3}O{1,3}(?=\s[a-z]{3}|[.,?!](?:\s|\Z))"
+        ),
         misread_number,
         "l I | o O ·",
     ),

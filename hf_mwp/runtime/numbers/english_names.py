@@ -73,7 +73,7 @@ _MONTH = (
 _OF_YEAR = r"(?:,? (?:19|20)\d\d\b)?"
 _PERSON = (
     "boy|girl|man|woman|child|student|kid|cousin|sister|brother|son|daughter|nephew|niece|grandson|granddaughter"
-    "|friend|neighbor|twins?"
+    "|friend|neighbor|twins?|has|had|gets|got|eats|ate|wants"
 )
 
 ENGLISH_NAMES = (
@@ -106,10 +106,11 @@ ENGLISH_NAMES = (
     ),
     NumberForm(
         "years",
-        re.compile(r"\b[Ii]n (?:19|20)\d\d\b(?:,? (?:and )?(?:19|20)\d\d\b){0,4}(?! \d)"),
+        re.compile(r"\b(?:[Ii]n|[Ss]ince) (?:19|20)\d\d\b(?:,? (?:and )?(?:19|20)\d\d\b){0,4}(?! \d)"),
         _year,
-        "In in",
+        "In in Since since",
     ),
+    NumberForm("centuries", re.compile(r"\b\d{1,2}(?:st|nd|rd|th) century\b"), no_number, "century"),
     NumberForm("decades", re.compile(r"\b(?:1[89]|20)\d0['’]?s\b|['’]\d0s\b"), no_number, "0"),
     NumberForm(
         "ages of persons",
@@ -119,9 +120,9 @@ ENGLISH_NAMES = (
     ),
     NumberForm(
         "range of ages",
-        re.compile(r"\bages \d{1,2}(?:\s?[-–]\s?| to | and )(?:\d{1,2}\b|up\b|over\b|older\b)"),
+        re.compile(r"\bage[sd] \d{1,2}(?:\s?[-–]\s?| to | and )(?:\d{1,2}\b|up\b|over\b|older\b)"),
         _ages,
-        "ages",
+        "ages aged",
     ),
     NumberForm(
         "names",

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 from .english_numbers import IGNORE_CASE, NUMBER, ONE_TO_NINE, WORD, after_words, number_of
 from .english_numerals import BELOW_100, ONES
-from .number_form import FormMatch, NumberForm, fraction_literal, number_match
+from .number_form import FormMatch, NumberForm, asks_for, fraction_literal, number_match
 
 
 _DENOMINATORS = {
@@ -51,7 +51,9 @@ def _half_a_scale(match: re.Match[str], text: str) -> FormMatch:
 
 
 def _half_of_a_unit(match: re.Match[str], text: str) -> FormMatch:
-    """Half an hour, half a pound, every half hour."""
+    """Half an hour, half a pound, every half hour; 30 minutes if minutes are asked for."""
+    if match["unit"].lower() == "hour" and asks_for(r"how many (?:\w+ )?min(?:ute)?s\b|\bin minutes", text):
+        return number_match(match, 30, unit=" minutes")
     return number_match(match, Fraction(1, 2), unit=f" {_plural(match['unit'])}")
 
 

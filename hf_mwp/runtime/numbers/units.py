@@ -85,7 +85,8 @@ _ASKED_UNIT = {
 _KEEPS_UNITS = {
     "zh": re.compile(r"[每率占∶%/／]|\d\s?[:：]\s?\d|比例|之比|的比|平均|图上|地图|照这|照此|同样|速|能造|生产"),
     "en": re.compile(
-        r"\b(?:per|each|every|an? (?:hour|minute|day|week|mile|pound)|rates?|average|speed|scale|map|percent|ratio)\b"
+        r"\b(?:per|each|every|an? (?:hour|minute|day|week|mile|pound)(?! and a)|rates?|average|speed|scale|map"
+        r"|percent|ratio)\b"
         # "1 foot is 12 inches" is a definition.
         r"|[%/=]|\b(?:1|one) [a-z]+ (?:is|equals|has)\b"
     ),
@@ -112,12 +113,9 @@ def convert_to_asked_unit(text: str, mentions: list[NumberMention], language: st
     asked_unit = UNITS[language][asked_name]
     quantities = []
     for index, mention in enumerate(mentions):
-        match = _UNIT_BEHIND[language].match(text, mention.end)
-        if match is None or mention.unit:
-            continue
-        name = match[1]
-        if UNITS[language][name].measure == asked_unit.measure:
-            quantities.append(_Quantity(index, name, match.end()))
+        quantity = _quantity(text, index, mention, language)
+        if quantity is not None and UNITS[language][quantity.name].measure == asked_unit.measure:
+            quantities.append(quantity)
     sizes = {UNITS[language][quantity.name].size for quantity in quantities}
     if asked_name.startswith("dollar") and _has_dollar_sign(text, mentions):
         sizes.add(asked_unit.size)
@@ -133,6 +131,8 @@ def convert_to_asked_unit(text: str, mentions: list[NumberMention], language: st
         value = mention.value * ratio
         literal = literal_of(value)
         gap = text[mention.end : quantity.end - len(quantity.name)]
+        if mention.unit:
+            gap = " "
         converted[quantity.index] = replace(
             mention,
             text=written,
@@ -143,6 +143,19 @@ def convert_to_asked_unit(text: str, mentions: list[NumberMention], language: st
             written_literal=literal,
         )
     return converted
+
+
+def _quantity(text: str, index: int, mention: NumberMention, language: str) -> _Quantity | None:
+    """Return the quantity of a number with a unit behind it or, in "an hour and a half", inside of it, or `None`."""
+    if not mention.unit:
+        match = _UNIT_BEHIND[language].match(text, mention.end)
+        if match is None:
+            return None
+        return _Quantity(index, match[1], match.end())
+    name = mention.unit.strip()
+    if language == "en" and name in UNITS["en"]:
+        return _Quantity(index, name, mention.end)
+    return None
 
 
 def _has_dollar_sign(text: str, mentions: list[NumberMention]) -> bool:
