@@ -72,6 +72,9 @@ def unit_names(language: str) -> str:
 
 UNIT_PAIRS = _read_pairs()
 UNITS = {language: _find_units(pairs) for language, pairs in UNIT_PAIRS.items()}
+# Names that are read but never written.
+UNITS["en"]["bucks"] = UNITS["en"]["dollars"]
+UNITS["en"]["buck"] = UNITS["en"]["dollar"]
 _UNIT_BEHIND = {
     # 3元5角 and 2小时30分钟 are quantities of two units; 5元/千克 is a rate.
     "zh": re.compile(rf"\s?({unit_names('zh')})(?!\s?[\d半角分秒形/／每])"),
