@@ -130,6 +130,11 @@ def _multiple(match: re.Match[str], text: str) -> FormMatch:
     return number_match(match, number_of(match["number"]) * _MULTIPLES[match["word"].lower()])
 
 
+def _times(match: re.Match[str], text: str) -> FormMatch:
+    """4x as many, 4x more."""
+    return number_match(match, number_of(match["number"]), unit=" times")
+
+
 def _couple_of_a_scale(match: re.Match[str], text: str) -> FormMatch:
     """A couple dozen, a couple hundred."""
     return number_match(match, 2 * _SCALES[match["scale"].lower()])
@@ -236,6 +241,15 @@ ENGLISH_SHARES = (
             IGNORE_CASE,
         ),
         _fraction_of_digits,
+    ),
+    NumberForm(
+        "times",
+        re.compile(
+            r"(?<![\d.,])(?P<number>\d{1,3}(?:\.\d{1,3})?)\s?[xX]"
+            r"(?=\s(?:as|more|the|his|her|faster|bigger|longer|larger|heavier)\b)"
+        ),
+        _times,
+        "x X",
     ),
     NumberForm(
         "couple of a scale",
