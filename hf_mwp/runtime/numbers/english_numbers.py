@@ -20,3 +20,9 @@ def number_of(written: str) -> Fraction:
     if words[0] in ("a", "an"):
         return Fraction(1)
     return Fraction(words_value(words))
+
+
+def after_words(words: str) -> str:
+    """Return a pattern that matches behind one of the words, separated by spaces, and a space."""
+    lookbehinds = [rf"(?<=\b{word} )" for word in words.split()]
+    return f"(?:{'|'.join(lookbehinds)})"

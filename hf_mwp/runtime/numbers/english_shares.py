@@ -3,30 +3,83 @@
 import re
 from fractions import Fraction
 
-from .english_numbers import IGNORE_CASE, NUMBER, ONE_TO_NINE, WORD, number_of
+from .english_numbers import IGNORE_CASE, NUMBER, ONE_TO_NINE, WORD, after_words, number_of
 from .english_numerals import BELOW_100, ONES
-from .number_form import FormMatch, NumberForm, fraction_literal, number_match
+from .number_form import FormMatch, NumberForm, asks_for, fraction_literal, number_match
 
 
 _DENOMINATORS = {
-    "third": 3, "fourth": 4, "quarter": 4, "fifth": 5, "sixth": 6, "seventh": 7, "eighth": 8, "ninth": 9,
+    "half": 2, "third": 3, "fourth": 4, "quarter": 4, "fifth": 5, "sixth": 6, "seventh": 7, "eighth": 8, "ninth": 9,
     "tenth": 10, "twelfth": 12, "sixteenth": 16, "twentieth": 20, "hundredth": 100, "thousandth": 1000,
 }  # fmt: skip
-_DENOMINATOR = "|".join(_DENOMINATORS)
-_AFTER_FRACTION = re.compile(r"\s+(?:of|the|as)\b", re.IGNORECASE)
+_DENOMINATOR = "|".join(name for name in _DENOMINATORS if name != "half")
+_AFTER_FRACTION = re.compile(r"\s+(?:of|the|as|full|empty|done|finished|complete)\b")
 _MULTIPLES = {"couple": 2, "score": 20, "gross": 144}
+_SCALES = {"dozen": 12, "hundred": 100, "thousand": 1000, "million": 10**6, "billion": 10**9}
+_SCALE = "|".join(_SCALES)
+_UNIT = (
+    "hour|minute|day|week|month|year|mile|yard|foot|inch|pound|cup|dollar|acre|gallon|quart|liter|litre|meter|metre"
+    "|kilometer|kilometre|kilogram|kilo|ton|teaspoon|tablespoon"
+)
+# "a pound and a half of ham" is 1.5 pounds, "2 cups and a half of the milk" are two amounts.
+_OF_A_THING = r"\sof\s(?:the|an?|his|her|their|its|my|our|it|them|that|this|these|those)\b"
 
 
-def _unit_and_a_half(match: re.Match[str], text: str) -> FormMatch:
-    """An hour and a half, 3 miles and a half."""
+def _unit_and_a_part(match: re.Match[str], text: str) -> FormMatch:
+    """An hour and a half, 3 miles and a quarter."""
     unit = match["unit"]
     if match["number"].lower() in ("a", "an", "one"):
-        unit = f"{unit}s"
-    return number_match(match, number_of(match["number"]) + Fraction(1, 2), unit=f" {unit}")
+        unit = _plural(unit)
+    part = Fraction(1, _DENOMINATORS[match["denominator"].lower()])
+    return number_match(match, number_of(match["number"]) + part, unit=f" {unit}")
+
+
+def _scale_and_a_half(match: re.Match[str], text: str) -> FormMatch:
+    """A million and a half, two dozen and a half."""
+    value = number_of(match["number"]) + Fraction(1, 2)
+    return number_match(match, value * _SCALES[match["scale"].lower()])
+
+
+def _and_a_half_dozen(match: re.Match[str], text: str) -> FormMatch:
+    """One and a half dozen."""
+    return number_match(match, (number_of(match["number"]) + Fraction(1, 2)) * 12)
+
+
+def _half_a_scale(match: re.Match[str], text: str) -> FormMatch:
+    """Half a million, half-a-dozen."""
+    return number_match(match, Fraction(_SCALES[match["scale"].lower()], 2))
+
+
+def _half_of_a_unit(match: re.Match[str], text: str) -> FormMatch:
+    """Half an hour, half a pound, every half hour; 30 minutes if minutes are asked for."""
+    if match["unit"].lower() == "hour" and asks_for(r"how many (?:\w+ )?min(?:ute)?s\b|\bin minutes", text):
+        return number_match(match, 30, unit=" minutes")
+    return number_match(match, Fraction(1, 2), unit=f" {_plural(match['unit'])}")
+
+
+def _and_half_units(match: re.Match[str], text: str) -> FormMatch:
+    """1 and half hours."""
+    return number_match(match, number_of(match["number"]) + Fraction(1, 2))
+
+
+def _quarter_of_a_unit(match: re.Match[str], text: str) -> FormMatch:
+    """A quarter mile, three-quarter hour."""
+    return number_match(match, number_of(match["number"]) / 4, group="quarters")
+
+
+def _plural(unit: str) -> str:
+    """Return the plural of a unit in the singular."""
+    if unit.lower() == "foot":
+        return "feet"
+    if unit.lower() == "inch":
+        return "inches"
+    return f"{unit}s"
 
 
 def _mixed_in_words(match: re.Match[str], text: str) -> FormMatch:
-    """Two and a quarter, 3 and two thirds."""
+    """Two and a quarter, 3 and two thirds, two & a half."""
+    if match["number_before_sign"]:
+        return number_match(match, number_of(match["number_before_sign"]) + Fraction(1, 2))
     denominator = _DENOMINATORS[match["denominator"].lower()]
     value = number_of(match["number"]) + number_of(match["numerator"]) / denominator
     return number_match(match, value)
@@ -47,17 +100,44 @@ def _fraction_in_words(match: re.Match[str], text: str) -> FormMatch | None:
     return number_match(match, numerator / denominator, fraction_literal(0, int(numerator), denominator))
 
 
+def _fraction_of_digits(match: re.Match[str], text: str) -> FormMatch | None:
+    """3 fifths of, 1/4th of."""
+    numerator = int(match["numerator"])
+    if match["name"]:
+        denominator = _DENOMINATORS[match["name"].lower()]
+    else:
+        denominator = int(match["denominator"])
+    if not 0 < numerator < denominator:
+        return None
+    return number_match(match, Fraction(numerator, denominator), fraction_literal(0, numerator, denominator))
+
+
 def _decimal_in_words(match: re.Match[str], text: str) -> FormMatch:
-    """Three point one four."""
-    value = number_of(match["number"])
+    """Three point one four, point five."""
+    value = Fraction(0)
+    if match["number"]:
+        value = number_of(match["number"])
     for num_decimals, word in enumerate(WORD.findall(match["decimals"].lower()), start=1):
         value += Fraction(ONES[word], 10**num_decimals)
-    return number_match(match, value)
+    note = ""
+    if not match["number"]:
+        note = f"{match[0]} was read as {float(value)}"
+    return number_match(match, value, note=note)
 
 
 def _multiple(match: re.Match[str], text: str) -> FormMatch:
     """A couple of, a score of, a gross of."""
     return number_match(match, number_of(match["number"]) * _MULTIPLES[match["word"].lower()])
+
+
+def _times(match: re.Match[str], text: str) -> FormMatch:
+    """4x as many, 4x more."""
+    return number_match(match, number_of(match["number"]), unit=" times")
+
+
+def _couple_of_a_scale(match: re.Match[str], text: str) -> FormMatch:
+    """A couple dozen, a couple hundred."""
+    return number_match(match, 2 * _SCALES[match["scale"].lower()])
 
 
 def _mixed_number(match: re.Match[str], text: str) -> FormMatch | None:
@@ -71,30 +151,75 @@ def _mixed_number(match: re.Match[str], text: str) -> FormMatch | None:
 
 ENGLISH_SHARES = (
     NumberForm(
-        "half after a unit",
+        "part after a unit",
         re.compile(
-            rf"\b(?P<number>an?|{NUMBER})\s{{1,3}}(?P<unit>hours?|minutes?|days?|weeks?|months?|years?|miles?|yards?|feet|foot"
-            r"|pounds?|cups?|dollars?|acres?|gallons?|liters?|meters?|kilometers?|kilograms?)\s{1,3}and\s{1,3}(?:a|one)[\s-]half\b"
-            r"(?!\s(?:dozen|of|as|times))",
+            rf"\b(?P<number>an?|{NUMBER})\s{{1,3}}(?P<unit>(?:{_UNIT}|feet|inche)s?)\s{{1,3}}and\s{{1,3}}(?:a|one)[\s-]"
+            rf"(?P<denominator>half|third|quarter)\b(?!\s(?:dozen|as|times|(?:{_UNIT})s?)\b|{_OF_A_THING})",
             IGNORE_CASE,
         ),
-        _unit_and_a_half,
+        _unit_and_a_part,
+        "half third quarter",
+    ),
+    NumberForm(
+        "half after a scale",
+        re.compile(rf"\b(?P<number>an?|{NUMBER})\s(?P<scale>{_SCALE})\sand\s(?:a|one)[\s-]half\b", IGNORE_CASE),
+        _scale_and_a_half,
         "half",
+    ),
+    NumberForm(
+        "half after dozens",
+        re.compile(rf"\b(?P<number>{NUMBER})[\s-]and[\s-](?:a|one)[\s-]half[\s-]dozens?\b(?:\sof\b)?", IGNORE_CASE),
+        _and_a_half_dozen,
+        "dozen",
+    ),
+    NumberForm(
+        "half of a scale",
+        re.compile(r"\bhalf(?:-a-|\san?\s)(?P<scale>dozen|million|thousand|billion)\b", IGNORE_CASE),
+        _half_a_scale,
+        "alf",
+    ),
+    NumberForm(
+        "half without an article",
+        re.compile(rf"\b(?P<number>{NUMBER})\sand\shalf(?=\s(?:{_UNIT}|feet|inche)s?\b)", IGNORE_CASE),
+        _and_half_units,
+        "half",
+    ),
+    NumberForm(
+        "half of a unit",
+        re.compile(
+            rf"(?<!\band )(?<!-)\b(?:half\san?|a\shalf|{after_words('every each')}half)"
+            r"\s(?P<unit>hour|minute|mile|pound|cup|gallon|liter|litre|kilo|kilogram|meter|yard)\b",
+            IGNORE_CASE,
+        ),
+        _half_of_a_unit,
+        "half",
+    ),
+    NumberForm(
+        "quarter of a unit",
+        re.compile(
+            r"\b(?P<quarters>(?P<number>an?|three)[\s-]quarter)(?=[\s-](?:hour|mile|pound|cup|inch|acre|gallon|teaspoon)\b)",
+            IGNORE_CASE,
+        ),
+        _quarter_of_a_unit,
+        "quarter",
     ),
     NumberForm(
         "mixed number in words",
         re.compile(
-            rf"\b(?P<number>{NUMBER})\s{{1,3}}and\s{{1,3}}(?P<numerator>a|an|{ONE_TO_NINE})[\s-]{{1,2}}(?P<denominator>{_DENOMINATOR})s?\b"
-            r"(?!\s(?:dozen|of|grade))",
+            rf"\b(?P<number>{NUMBER})(?:\s{{1,3}}and\s{{1,3}}|-and-)(?P<numerator>a|an|{ONE_TO_NINE})[\s-]{{1,2}}"
+            rf"(?P<denominator>{_DENOMINATOR})s?\b(?!\s(?:dozen|of|grade))"
+            rf"|\b(?P<number_before_sign>{NUMBER})\s&\s(?:a|one)[\s-]half\b",
             IGNORE_CASE,
         ),
         _mixed_in_words,
-        " ".join(_DENOMINATORS),
+        "and &",
     ),
     NumberForm(
         "decimal in words",
         re.compile(
-            rf"\b(?P<number>{BELOW_100})\s{{1,3}}point(?P<decimals>(?:\s{{1,3}}(?:zero|{ONE_TO_NINE})\b){{1,6}})",
+            rf"\b(?:(?P<number>{BELOW_100})\s{{1,3}}"
+            rf"|{after_words('is was of by to weighs weigh costs about ran only and')})"
+            rf"point(?P<decimals>(?:\s{{1,3}}(?:zero|{ONE_TO_NINE})\b){{1,6}})(?!-)",
             IGNORE_CASE,
         ),
         _decimal_in_words,
@@ -111,9 +236,33 @@ ENGLISH_SHARES = (
         " ".join(_DENOMINATORS),
     ),
     NumberForm(
+        "fraction of digits",
+        re.compile(
+            rf"(?<![\d.,/])(?P<numerator>\d{{1,2}})(?:[\s-](?P<name>{_DENOMINATOR})s(?=\s(?:of|as)\b)|/(?P<denominator>\d{{1,3}})(?:ths?|rds?|nds?)\b)",
+            IGNORE_CASE,
+        ),
+        _fraction_of_digits,
+    ),
+    NumberForm(
+        "times",
+        re.compile(
+            r"(?<![\d.,])(?P<number>\d{1,3}(?:\.\d{1,3})?)\s?[xX]"
+            r"(?=\s(?:as|more|the|his|her|faster|bigger|longer|larger|heavier)\b)"
+        ),
+        _times,
+        "x",
+    ),
+    NumberForm(
+        "couple of a scale",
+        re.compile(r"\ba\scouple\s(?:of\s)?(?P<scale>dozen|hundred|thousand|million)\b", IGNORE_CASE),
+        _couple_of_a_scale,
+        "couple",
+    ),
+    NumberForm(
         "couple, score, gross",
         re.compile(
-            rf"\b(?P<number>a|an|{ONE_TO_NINE})\s{{1,3}}(?P<word>couple(?=\sof\s|\smore\s)|score(?=\sof\s[a-z])|gross(?=\sof\s[a-z]))"
+            rf"\b(?P<number>a|an|{ONE_TO_NINE})\s{{1,3}}(?P<word>couple(?=\sof\s|\smore\s|\s(?:{_UNIT})s\b)"
+            r"|score(?=\sof\s[a-z]|\sand\s|\syears\b)|gross(?=\sof\s[a-z]))"
             r"(?:\sof\b)?",
             IGNORE_CASE,
         ),

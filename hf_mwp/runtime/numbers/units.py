@@ -72,6 +72,9 @@ def unit_names(language: str) -> str:
 
 UNIT_PAIRS = _read_pairs()
 UNITS = {language: _find_units(pairs) for language, pairs in UNIT_PAIRS.items()}
+# Names that are read but never written.
+UNITS["en"]["bucks"] = UNITS["en"]["dollars"]
+UNITS["en"]["buck"] = UNITS["en"]["dollar"]
 _UNIT_BEHIND = {
     # 3元5角 and 2小时30分钟 are quantities of two units; 5元/千克 is a rate.
     "zh": re.compile(rf"\s?({unit_names('zh')})(?!\s?[\d半角分秒形/／每])"),
@@ -79,35 +82,46 @@ _UNIT_BEHIND = {
 }
 _ASKED_UNIT = {
     "zh": re.compile(rf"(?:多少|几)(?:个)?({unit_names('zh')})(?![/／每])"),
-    "en": re.compile(rf"\bhow many ({unit_names('en')})\b(?! per\b)", re.IGNORECASE),
+    "en": re.compile(rf"\b(?:how many|how much [^.?!]{{1,80}} in) ({unit_names('en')})\b(?! per\b)", re.IGNORECASE),
 }
 # Rates, scales of maps and proportions, whose quantities keep their units: 每小时60千米, 照这样计算.
 _KEEPS_UNITS = {
     "zh": re.compile(r"[每率占∶%/／]|\d\s?[:：]\s?\d|比例|之比|的比|平均|图上|地图|照这|照此|同样|速|能造|生产"),
     "en": re.compile(
-        r"\b(?:per|each|every|an? (?:hour|minute|day|week|mile|pound)|rates?|average|speed|scale|map|percent|ratio)\b"
-        r"|[%/]"
+        r"\b(?:per|each|every|an? (?:hour|minute|day|week|mile|pound)(?! and a)|rates?|average|speed|scale|map"
+        r"|percent|ratio)\b"
+        # "1 foot is 12 inches" is a definition.
+        r"|[%/=]|\b(?:1|one) [a-z]+ (?:is|equals|has)\b"
     ),
 }
+
+
+# Prices of single things may be converted: "Each pen costs 75 cents. How many dollars are left?"
+_MONEY = ("dollar", "cent")
+_KEEPS_MONEY = re.compile(r"\b(?:per ?cent|pct|rates?|ratio)\b|[%/=]|\b(?:1|one) [a-z]+ (?:is|equals|has)\b")
 
 
 def convert_to_asked_unit(text: str, mentions: list[NumberMention], language: str) -> list[NumberMention]:
     """Convert quantities in different units to the unit that the question asks for: "长2米，剪去45厘米，还剩多少厘米"
     has 200 and 45 厘米. Texts with rates, scales or proportions are left unchanged."""
     asked = _ASKED_UNIT[language].findall(text)
-    if not asked or _KEEPS_UNITS[language].search(text):
+    if not asked:
         return mentions
     asked_name = asked[-1].lower()
+    keeps_units = _KEEPS_UNITS[language]
+    if asked_name.removesuffix("s") in _MONEY:
+        keeps_units = _KEEPS_MONEY
+    if keeps_units.search(text):
+        return mentions
     asked_unit = UNITS[language][asked_name]
     quantities = []
     for index, mention in enumerate(mentions):
-        match = _UNIT_BEHIND[language].match(text, mention.end)
-        if match is None or mention.unit:
-            continue
-        name = match[1]
-        if UNITS[language][name].measure == asked_unit.measure:
-            quantities.append(_Quantity(index, name, match.end()))
+        quantity = _quantity(text, index, mention, language)
+        if quantity is not None and UNITS[language][quantity.name].measure == asked_unit.measure:
+            quantities.append(quantity)
     sizes = {UNITS[language][quantity.name].size for quantity in quantities}
+    if asked_name.startswith("dollar") and _has_dollar_sign(text, mentions):
+        sizes.add(asked_unit.size)
     if len(sizes) < 2:
         return mentions
     converted = list(mentions)
@@ -120,6 +134,8 @@ def convert_to_asked_unit(text: str, mentions: list[NumberMention], language: st
         value = mention.value * ratio
         literal = literal_of(value)
         gap = text[mention.end : quantity.end - len(quantity.name)]
+        if mention.unit:
+            gap = " "
         converted[quantity.index] = replace(
             mention,
             text=written,
@@ -130,3 +146,21 @@ def convert_to_asked_unit(text: str, mentions: list[NumberMention], language: st
             written_literal=literal,
         )
     return converted
+
+
+def _quantity(text: str, index: int, mention: NumberMention, language: str) -> _Quantity | None:
+    """Return the quantity of a number with a unit behind it or, in "an hour and a half", inside of it, or `None`."""
+    if not mention.unit:
+        match = _UNIT_BEHIND[language].match(text, mention.end)
+        if match is None:
+            return None
+        return _Quantity(index, match[1], match.end())
+    name = mention.unit.strip()
+    if language == "en" and name in UNITS["en"]:
+        return _Quantity(index, name, mention.end)
+    return None
+
+
+def _has_dollar_sign(text: str, mentions: list[NumberMention]) -> bool:
+    """Return whether a number has a dollar sign before it."""
+    return any(text.endswith("$", 0, mention.start) for mention in mentions)

@@ -3,6 +3,8 @@
 import re
 from collections.abc import Sequence
 
+from .english_numbers import ONE_TO_NINE
+from .english_numerals import TENS
 from .number_form import NumberForm, find_forms
 from .number_mention import NumberMention
 
@@ -17,6 +19,9 @@ _UNREAD = {
     "en": re.compile(
         r"(?<![A-Za-z\d])(?:[lI]\d{1,4}|\d{1,4}[oO])(?![A-Za-z])|\ba pair of\b|\bhalf (?:an?|of an?) \w+"
         r"|(?<=[a-z])\.\d{1,3}"
+        # Groups of digits, and prices in words.
+        r"|(?<![\d.,:] )(?<![\d.,:])[1-9]\d{0,2}, \d{3}(?=\s[a-z]{3})"
+        rf"|\b(?:{ONE_TO_NINE}) (?:{'|'.join(TENS)})(?:[- ](?:{ONE_TO_NINE}))?(?![\w-]| dollar)"
     ),
 }
 

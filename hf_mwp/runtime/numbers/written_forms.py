@@ -92,7 +92,11 @@ WRITTEN_FORMS = (
     NumberForm(
         "list numbers",
         re.compile(
-            r"\A\s{0,8}(?:例\s?\d{1,2}(?![\d元])[.．、：:]?|第\s?\d{1,3}\s?题[.．、：:]?|(?:Question|Problem|Exercise)\s\d{1,3}[.:)]?"
+            r"\A\s{0,8}(?:例\s?\d{1,2}(?![\d元])[.．、：:]?|第\s?\d{1,3}\s?题[.．、：:]?"
+            r"|(?:[Pp](?:age|g\.|\.)\s?\d{1,4}[,:]?\s)?"
+            r"(?:[Ww]ord [Pp]roblem|[Qq]uestion|[Pp]roblem|[Ee]xercise|[Ee]x\.|[Tt]ask)"
+            r"\s(?:[Nn]o\.\s?|#\s?)?\d{1,3}[a-h]?[.:)]?|(?:[Nn]o\.\s?|#)\d{1,3}[a-h]?[.:)]?\s"
+            r"|\d{1,2}[a-h][.)]\s|\(\d{1,2}[a-h]\)\s"
             r"|[Qq]?\d{1,3}[.．)）]\s{1,3}(?=\D)|[(（]\d{1,3}[)）]\s{0,3}(?=\D)|\d{1,2}[．.](?=[\u3400-\u9fff]))"
         ),
         no_number,

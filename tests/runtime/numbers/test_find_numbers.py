@@ -70,7 +70,7 @@ def test_values_and_percentages():
         ("each one, a red one, someone, anyone's, hundreds, half, twice, double, once, first", ""),
         ("seven, eight and nine", "7 8 9"),
         ("two and a half miles, One-and-one-half hours", "5/2 3/2"),
-        ("two and a half dozen, two and a halfpenny, half", "2 6 2"),
+        ("two and a half dozen, two and a halfpenny, half", "30 2"),
         ("the twenty-first, fifty-fifth and sixty-seven", "67"),
         ("five thousand and five thousand; two hundred and two hundred", "5000 5000 200 200"),
         ("two billion three million four thousand and five", "2003004005"),

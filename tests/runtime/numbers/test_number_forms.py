@@ -1,6 +1,7 @@
 """The tables of the guide "Numbers in texts", and the time that the forms take."""
 
 import html
+import re
 from collections import defaultdict
 from fractions import Fraction
 from pathlib import Path
@@ -45,7 +46,15 @@ def literals(text):
 
 
 @pytest.mark.parametrize(
-    "section", ["## All languages", "## Chinese", "## English", "### Chinese, with `people`", "## Answers"]
+    "section",
+    [
+        "## All languages",
+        "## Chinese",
+        "## English",
+        "### Chinese, with `people`",
+        "### English, with `people`",
+        "## Answers",
+    ],
 )
 def test_guide_has_each_table(section):
     assert len(TABLES[section]) > 3
@@ -70,7 +79,7 @@ def test_english_forms(text, plain):
 
 @pytest.mark.parametrize("text", [text for text, _ in TABLES["## English"]])
 def test_english_texts_in_capitals_have_the_same_numbers(text):
-    if "I-95" in text or "Baker Street" in text:
+    if re.search(r"I-95|Baker Street|\$1O|July|May|Day 1|iPhone", text):
         pytest.skip("in capitals, this name cannot be told from other words")
     masked = mask_numbers(text.upper(), "en")
     assert [mention.value for mention in masked.mentions] == [mention.value for mention in find_numbers(text, "en")]
@@ -92,6 +101,11 @@ def test_signs_of_forms_are_in_lower_case():
 @pytest.mark.parametrize(("text", "plain"), TABLES["### Chinese, with `people`"])
 def test_numerals_before_units(text, plain):
     assert written_plainly(text, "zh", "people") == plain
+
+
+@pytest.mark.parametrize(("text", "plain"), TABLES["### English, with `people`"])
+def test_english_quantities_in_the_unit_asked_for(text, plain):
+    assert written_plainly(text, "en", "people") == plain
 
 
 @pytest.mark.parametrize(("answer", "value"), TABLES["## Answers"])
@@ -137,6 +151,16 @@ def test_an_unknown_reading_is_refused():
             "$3 million and $500",
             "3 million was read as 3000000, because the text also has numbers without million",
         ),
+        ("A nail weighs point five ounces", "point five was read as 0.5"),
+        ("The car was $4.5k", "4.5k was read as 4500"),
+        ("A hot dog costs two fifty", "two fifty was read as 2.50"),
+        ("He left at two fifty", "two fifty was not read as a number"),
+        ("We counted 3, 500 ants", "3, 500 was read as 3500"),
+        ("On that day 3, 500 ants came", "3, 500 was not read as a number"),
+        ("The scores 89, 71, 92, 100 were good", ""),
+        ("A pen is $1,25", "1,25 was read as 1.25"),
+        ("half a can of food", "half a can was not read as a number"),
+        ("half an hour", ""),
         ("小明有3支笔，又买2支", ""),
         ("Tom has 3 pens.", ""),
     ],
@@ -168,7 +192,11 @@ REPEATED = (
     r"1|12 |1,|1{,}|一|两个|3千克|3元5|8:30|百分之|分之1|一半|半|3万元 5元|\frac1|\frac{1}{|**|**1**|'123| 123"
     r"|又|1又|打八折|二成|零下|1/|1/2 |.5元|l1|小红有两个苹果3个苹果|two |a |two and |a third of |twenty-"
     r"""|one point two |2 hours 3 |$3 million $5 |6'2" |3:45 starts |Room 12 |1.200 euros |1  1/2 a|答：|\boxed{"""
-    "|####|1-1/2 a |1\u200b"
+    "|####|1-1/2 a |1\u200b|half an |an hour and a |a couple |a dollar fifty |two fifty |5 hundred and "
+    "|3, 500 ants |0,5 "
+    r"|point five |is point |$4.5k |1h30 |half past |quarter to |from 10 pm to 6 am |5 ft 6 in |5ft.|July 4th "
+    "|on 3/14 |5-year-old "
+    "|ages 5-10 |1 foot is 12 inches how many inches |3 fifths of |one and a half dozen |How much 5 in "
 ).split("|")
 
 
@@ -193,6 +221,7 @@ def test_long_texts_take_linear_time(piece):
         ("In 2019 Tom was 12 years old. How old was he in 2021?", "2019 12 2021"),
         ("A 5-year-old boy has 12 toys", "12"),
         ("A 5-year-old boy is 12 years younger than Tom. How old is Tom?", "5 12"),
+        ("A 7-year-old girl has 18 dolls and her 9-year-old cousin has 11.", "18 11"),
         ("each teacher has one group, Kim had one cat", ""),
         ("Each teacher has one group. Kim had one cat.", "1"),
         ("Room 12 has 30 students", "30"),
@@ -214,6 +243,14 @@ def test_digits_that_are_no_numbers(text, numbers):
         ("She uses gas every 4th time she cuts her lawn.", "4"),
         ("He walks 2 miles more each week. How far does he walk by the 8th week?", "2 8"),
         ("How far will he ride on the 13th day?", "13"),
+        ("How many apples did he eat by Day 5?", "5"),
+        ("He works from May 3rd to May 9th. How many days is that?", "3 9"),
+        ("She gave half to 5 friends and a quarter to 3 kids.", "5 3"),
+        ("He had 2 cups and a half of the milk.", "2"),
+        ("He leaves at 5 pm and comes back at 10 am.", "5 10"),
+        ("A child of 3 has 2 5k runs.", "3 2 5"),
+        ("The average grade 9 is better than grade 8.", "9 8"),
+        ("Sort the digits 3,5 and 0,1.", "3 5 0 1"),
         ("The 4th grade class has 20 students. How many does the 5th grade have?", "20"),
         ("每天看148页，第6天应从第多少页看起．", "148 6"),
         ("跑道长400米，多少分钟后他们第3次相遇．", "400 3"),

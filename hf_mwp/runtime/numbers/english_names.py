@@ -1,0 +1,160 @@
+"""Digits and words of English texts that are no numbers of a problem: names, dates, ordinals, ages of persons."""
+
+import re
+
+from .english_numbers import after_words
+from .number_form import CONTEXT, FormMatch, NumberForm, no_number, text_around, text_before
+
+
+_AGE_WORDS = re.compile(r"\b(?:ages?|old|older|young|younger|years?|born)\b", re.IGNORECASE)
+_AGE_ADJECTIVE = re.compile(r"\b[A-Za-z\d]{1,9}[- ]years?[- ]olds?\b", re.IGNORECASE)
+_SENTENCE_END = re.compile(r"[?!]|\.(?!\d)")
+_COUNTED_ORDINAL = re.compile(r"\b(?:every|each|by the|after the|before the|until the)\s\Z", re.IGNORECASE)
+_ASKS_FOR_TIME = re.compile(
+    r"how many (?:more |total )?(?:days|weeks|months|years|nights)"
+    r"|\b(?:what|which) (?:day|date|year|month)|how (?:long|old)"
+    r"|\b(?:when|until|through|from|between|today|days? (?:before|after))\b",
+    re.IGNORECASE,
+)
+
+
+def _is_in_question(match: re.Match[str], text: str) -> bool:
+    end = _SENTENCE_END.search(text, match.end(), match.end() + CONTEXT)
+    return end is not None and end[0] == "?"
+
+
+def _ordinal(match: re.Match[str], text: str) -> FormMatch | None:
+    """On the 2nd day he sold 15 cups. It may be a number of the problem in a question and after "by the"."""
+    if not match["grade"] and (_is_in_question(match, text) or _COUNTED_ORDINAL.search(text_before(match, text))):
+        return None
+    return no_number(match, text)
+
+
+def _numbered(match: re.Match[str], text: str) -> FormMatch | None:
+    """Day 1, Week 3."""
+    if _is_in_question(match, text) or _COUNTED_ORDINAL.search(text_before(match, text)):
+        return None
+    return no_number(match, text)
+
+
+def _date(match: re.Match[str], text: str) -> FormMatch | None:
+    """On July 4th: no number unless the text is about periods of time."""
+    if _ASKS_FOR_TIME.search(text_around(match, text)) or _ASKS_FOR_TIME.search(text[-CONTEXT:]):
+        return None
+    return no_number(match, text)
+
+
+def _year(match: re.Match[str], text: str) -> FormMatch | None:
+    """In 2019: no number unless the text is about years."""
+    if _AGE_WORDS.search(text[-CONTEXT:]):
+        return None
+    return no_number(match, text)
+
+
+def _age(match: re.Match[str], text: str) -> FormMatch | None:
+    """A 5-year-old boy: no number unless the text is about ages."""
+    rest = _AGE_ADJECTIVE.sub("", text[match.end() : match.end() + CONTEXT])
+    if _AGE_WORDS.search(rest):
+        return None
+    return FormMatch(*match.span("age"), None)
+
+
+def _ages(match: re.Match[str], text: str) -> FormMatch | None:
+    """For ages 5-10: no number unless the question is about ages."""
+    if _AGE_WORDS.search(text[match.end() : match.end() + CONTEXT]):
+        return None
+    return no_number(match, text)
+
+
+_MONTH = (
+    r"(?:January|February|March|April|May|June|July|August|September|October|November|December"
+    r"|(?:Jan|Feb|Mar|Apr|Aug|Sept?|Oct|Nov|Dec)\b\.?)"
+)
+_OF_YEAR = r"(?:,? (?:19|20)\d\d\b)?"
+_PERSON = (
+    "boy|girl|man|woman|child|student|kid|cousin|sister|brother|son|daughter|nephew|niece|grandson|granddaughter"
+    "|friend|neighbor|twins?|has|had|gets|got|eats|ate|wants"
+)
+
+ENGLISH_NAMES = (
+    NumberForm(
+        "ordinals",
+        re.compile(
+            r"(?<![\d.,/])\d{1,3}(?:st|nd|rd|th)"
+            r"(?=(?: and \d{1,2}(?:st|nd|rd|th))? (?:(?P<grade>grade)|day|week|month|time|round|game)r?s?\b)"
+        ),
+        _ordinal,
+        "st nd rd th",
+    ),
+    NumberForm(
+        "numbered days",
+        re.compile(r"\b(?:Day|Week|Month|Level|Chapter|Lesson|Table|Figure|Step) \d{1,2}(?=[:,]| (?!\d))(?![\d.])"),
+        _numbered,
+    ),
+    NumberForm(
+        "dates",
+        re.compile(
+            # "Tom gave June 5 apples" has a number.
+            rf"\b{_MONTH} (?:the )?\d{{1,2}}(?:st|nd|rd|th)\b{_OF_YEAR}"
+            rf"|\b(?:[Oo]n|[Bb]y|[Ss]ince|[Bb]efore|[Aa]fter) (?:{_MONTH} \d{{1,2}}|\d{{1,2}} {_MONTH})"
+            rf"(?![\w.:]\w|\w){_OF_YEAR}"
+            rf"|\b{_MONTH} \d{{1,2}},? (?:19|20)\d\d\b"
+            rf"|\b\d{{1,2}}(?:st|nd|rd|th) (?:of )?{_MONTH}(?![a-z]){_OF_YEAR}"
+            r"|(?<=\b[Oo]n )(?:[1-9]|1[0-2])/(?:[12]\d|3[01]|[1-9])(?![\d/.])(?! of\b)"
+        ),
+        _date,
+    ),
+    NumberForm(
+        "years",
+        re.compile(r"\b(?:[Ii]n|[Ss]ince) (?:19|20)\d\d\b(?:,? (?:and )?(?:19|20)\d\d\b){0,4}(?! \d)"),
+        _year,
+        "in since",
+    ),
+    NumberForm("centuries", re.compile(r"\b\d{1,2}(?:st|nd|rd|th) century\b"), no_number, "century"),
+    NumberForm("decades", re.compile(r"\b(?:1[89]|20)\d0['’]?s\b|['’]\d0s\b"), no_number, "0"),
+    NumberForm(
+        "ages of persons",
+        re.compile(rf"(?<![\d.,/])(?P<age>\d{{1,3}})[- ](?:years?|yrs?)[- ]old (?=(?:{_PERSON})\b)"),
+        _age,
+        "old",
+    ),
+    NumberForm(
+        "range of ages",
+        re.compile(r"\bage[sd] \d{1,2}(?:\s?[-–]\s?| to | and )(?:\d{1,2}\b|up\b|over\b|older\b)"),
+        _ages,
+        "ages aged",
+    ),
+    NumberForm(
+        "names",
+        re.compile(
+            r"\b(?:Room|Route|Highway|Interstate|Flight|Bus|Class|Platform|Exit|Building|Train|Team|Group|Box)"
+            r" \d{1,4}\b"
+            # "He can clean his room 4 minutes faster" has a number.
+            r"|\b(?:room|route|highway|flight) \d{1,4}"
+            r"(?=[.,;?!]|\s(?:has|have|had|is|are|was|were|and|to|from|on|in)\b)"
+            r"|\bI-\d{1,3}\b"
+            r"|\b(?:[Mm][Pp][34]|H2O|CO2|B12|B6|A4|5G)\b"
+            r"|\b\d{1,5}(?= [A-Z][a-z]{2,12} (?:Street|St|Avenue|Ave|Road|Rd|Lane|Drive)\b)"
+        ),
+        no_number,
+    ),
+    NumberForm(
+        "names of products",
+        re.compile(
+            r"\b(?:iPhone|iPad|Xbox|PlayStation|Nintendo|Windows|Formula|Galaxy|Pixel|Boeing|Apollo|World War)"
+            r" ?S?\d{1,3}\b"
+            r"|\b(?:PS|COVID-|Covid-|GPT-|V)\d{1,2}\b|\b(?:7|Seven)[- ]?(?:Eleven|Up)\b|\b[234]D(?= [a-z])|\b4K(?= TV)"
+            r"|\b(?:two|three|four|2|3|4)-way\b|\bfour-wheel\b|\b24-7\b|\b9-to-5\b"
+        ),
+        no_number,
+    ),
+    NumberForm(
+        "grades",
+        re.compile(
+            rf"(?:\bGrade|{after_words('in of from did')}grade) (?:1[0-2]|[1-9])\b(?![.,]\d|%|\s?[-/])"
+            r"|\bgrade (?:1[0-2]|[1-9])(?=\s(?:has|had|have|students?|kids|pupils|class|teachers?)\b)"
+        ),
+        no_number,
+        "rade",
+    ),
+)
