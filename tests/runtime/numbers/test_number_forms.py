@@ -115,6 +115,13 @@ def test_an_unknown_reading_is_refused():
             "$3 million and $500",
             "3 million was read as 3000000, because the text also has numbers without million",
         ),
+        ("每小时行6 0千米", "6 0 was read as 60"),
+        ("西瓜2。5元一斤", "2。5 was read as 2.5"),
+        ("西瓜2，5元一斤", "2，5 was not read as a number"),
+        ("每件3 5元", "3 5 was not read as a number"),
+        ("花1.5w买了5台", "1.5w was read as 15000"),
+        ("月薪八千五，每月存2000元", "八千五 was not read as a number"),
+        ("有二0本，给5个人", "二0 was read as 20"),
         ("小明有3支笔，又买2支", ""),
         ("Tom has 3 pens.", ""),
     ],
@@ -147,6 +154,8 @@ REPEATED = (
     r"|又|1又|打八折|二成|零下|1/|1/2 |.5元|l1|小红有两个苹果3个苹果|two |a |two and |a third of |twenty-"
     r"""|one point two |2 hours 3 |$3 million $5 |6'2" |3:45 starts |Room 12 |1.200 euros |1  1/2 a|答：|\boxed{"""
     "|####|1-1/2 a |1\u200b"
+    "|3元5角2分|5毛|6 0千米|三3. 5元|三2。5元|二0本|1米4，|3千个|¥1,000|价1.5w，|价8k，|三比二|前三天每|晚上三点半"
+    "|1\u20e3|（5分）|？A.1|5、|【例3】|八千五，|2 5元|12秒5，|8折，价|1∕4|气温负3|三成五"
 ).split("|")
 
 
