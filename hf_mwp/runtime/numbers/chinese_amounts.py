@@ -122,6 +122,8 @@ def _compound(match: re.Match[str], text: str) -> FormMatch | None:
     unit = large
     if asked:
         unit = asked[-1]
+    elif large == "角" and asks_for("(?:多少|几)[元块]", text):
+        unit = "元"
     value /= units[unit]
     if unit in ("块", "块钱"):
         unit = "元"
@@ -225,7 +227,7 @@ CHINESE_AMOUNTS = (
     NumberForm(
         "metres and decimals",
         re.compile(
-            rf"{START}(?:(?P<whole>\d{{1,2}}|[一二两])(?P<unit>米)(?P<decimals>\d{{1,2}}|[零一二三四五六七八九]{{1,2}})"
+            rf"{START}(?:(?P<whole>\d{{1,2}}|[一二两三四五六七八九十])(?P<unit>米)(?P<decimals>\d{{1,2}}|[零一二三四五六七八九]{{1,2}})"
             r"(?=[，。；、,;？?！!）)\s高长宽深的]|\Z))"
         ),
         _metres,

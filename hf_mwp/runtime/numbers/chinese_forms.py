@@ -27,7 +27,7 @@ def _counted_pair(match: re.Match[str], text: str) -> FormMatch:
 # text has named before (这两个, 甲乙两人, 相邻两棵, 两车), names (三角形, 百位).
 _NOT_BEFORE = "(?<![第周这那前后上下头每甲乙丙丁师徒邻A-Za-z])(?<!星期)"
 _REFERENCE = "[两二](?=[人车种题组座艘队位头幢栋])"
-_NOT_AFTER = "(?!角形|角板|角尺|角星|角茴|角洲|角梅|边形|面体|人称|年级|年[(（]|月份|元[一二]次)"
+_NOT_AFTER = "(?!角(?:形|板|尺|星|茴|洲|梅)|边形|面体|人称|位数|年级|年[(（]|月份|元[一二]次)"
 _CLAUSE_ENDS = "，,。．；;？?！!"
 _QUESTION_WORD = re.compile("多少|几")
 _SIZE = "(?:元|千克|公斤|克|吨|毫升|升|平方米|平方分米|平方厘米|千米|公里|分米|厘米|毫米|米|小时|个小时|分钟|秒|岁)"
@@ -101,7 +101,7 @@ CHINESE_FORMS = (
         "numerals of two characters, or before sizes",
         re.compile(
             rf"{START}{_NOT_BEFORE}(?P<number>(?!十分(?!钟)|[十百千]+位)(?:(?=.{{0,3}}[十百千廿卅])[一二两三四五六七八九十百廿卅]{CHARACTER}{{1,8}}"
-            rf"(?={UNIT})|(?:[二三四五六七八九]|两(?=[千公厘分毫]米|[吨升元小])|十)(?={_SIZE}))){_NOT_AFTER}"
+            rf"(?={UNIT}|(?<!两)分(?![之钟米给])|[度下字里])|(?:[二三四五六七八九]|两(?=[千公厘分毫]米|[吨升元小])|十)(?={_SIZE}))){_NOT_AFTER}"
         ),
         _numeral,
     ),
@@ -131,6 +131,12 @@ CHINESE_FORMS = (
         ),
         _numeral,
         "点 时",
+    ),
+    NumberForm(
+        "clock times in numerals",
+        re.compile(rf"{START}(?P<number>[两三四五六七八九十]{{1,3}})(?=点钟)"),
+        _numeral,
+        "点钟",
     ),
     NumberForm("grades", re.compile(r"(?<![\d.．])[1-9]、[1-9]年级"), no_number, "年级"),
     NumberForm("ordinals", re.compile(r"第\d(?=[天周月年季组批堆]|次(?!相遇))"), _ordinal, "第"),

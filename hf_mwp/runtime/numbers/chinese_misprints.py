@@ -55,7 +55,7 @@ CHINESE_MISPRINTS = (
     NumberForm(
         "numerals as digits",
         re.compile(
-            rf"{START}(?:[一二三四五六七八九][0oOＯ〇]{{1,2}}(?![\d.．])|[一二三四五六七八九][〇0零][一二三四五六七八九])(?={UNIT})"
+            rf"{START}(?:[一二三四五六七八九][0oOＯ〇]{{1,2}}(?![\d.．])|[一二三四五六七八九][〇0零][一二三四五六七八九])(?!年代)(?={UNIT})"
         ),
         _mixed_digits,
         "0 o O Ｏ 〇 零",

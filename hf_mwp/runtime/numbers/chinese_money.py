@@ -10,7 +10,7 @@ from .digit_numbers import literal_of
 from .number_form import FormMatch, NumberForm, asks_for, number_match, text_around
 
 
-_END_OF_AMOUNT = r"[，。；、,;？?！!）)\s]|一[斤本个支盒瓶千公张根块袋枚包条杯]|\Z|的"
+_END_OF_AMOUNT = r"包邮|[买卖/／]|[，。；、,;？?！!）)\s]|一[斤本个支盒瓶千公张根块袋枚包条杯]|\Z|的"
 
 
 def _shortened_money(match: re.Match[str], text: str) -> FormMatch | None:
@@ -154,7 +154,9 @@ CHINESE_MONEY = (
     ),
     NumberForm(
         "k",
-        re.compile(r"(?<=[\u3400-\u9fff¥￥])(?P<number>\d{1,3}(?:\.\d)?)[kK](?=[，。；、,;？?！!）)元块的]|\Z)"),
+        re.compile(
+            r"(?<=[\u3400-\u9fff¥￥])(?<![跑走行])(?P<number>\d{1,3}(?:\.\d)?)[kK](?=[，。；、,;？?！!）)元块的]|\Z)"
+        ),
         _thousands,
         "k K",
     ),

@@ -127,6 +127,14 @@ def _one_half(match: re.Match[str], text: str) -> FormMatch:
     return number_match(match, Fraction(1, 2), "(1/2)")
 
 
+def _half_more(match: re.Match[str], text: str) -> FormMatch | None:
+    """比原来多一半."""
+    clause = re.split("[，。；,;]", text[max(0, match.start() - 24) : match.start()])[-1]
+    if "比" not in clause:
+        return None
+    return _one_half(match, text)
+
+
 def _and_a_half(match: re.Match[str], text: str) -> FormMatch | None:
     """3千克半, 两年半, 2个半小时, 5块半."""
     value = number_of(match["number"])
@@ -205,6 +213,7 @@ CHINESE_SHARES = (
         _one_half,
         "一半",
     ),
+    NumberForm("half more", re.compile("(?<=多)一半"), _half_more, "多一半"),
     NumberForm("半数", re.compile("(?<![一过大])半数(?=[是为的，。])"), _one_half, "半数"),
     NumberForm(
         "half after a unit",

@@ -130,6 +130,26 @@ def test_uncertain_numbers_have_notes(text, notes):
     assert "; ".join(mask_numbers(text, language_of(text)).notes) == notes
 
 
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ("花2w元，设速度是2w-4", "20000 2 4"),
+        ("跑10k，奖金50元", "10 50"),
+        ("胜5场，负12场，记作负3分", "5 12 -3"),
+        ("五角星有5个，八角茴香3元", "5 3"),
+        ("一九八〇年有3人，八〇年代有2人", "3 2"),
+        ("三年一共有3人", "3 3"),
+        ("五比三多几，有2个", "2"),
+        ("5、8、9的平均数", "5 8 9"),
+        ("一共5人。A、B两地相距30千米，几小时", "5 30"),
+        ("长2米，每隔2米1棵", "2 2 1"),
+        ("2小时30分80千米", "2.5 80"),
+    ],
+)
+def test_words_like_forms(text, numbers):
+    assert [mention.literal for mention in find_numbers(text, "zh", number_reading="people")] == numbers.split()
+
+
 def test_a_form_never_cuts_a_number():
     assert written_plainly("有31/2米", "zh") == "有(31/2)米"
     assert written_plainly("比是2:30，打1.85折", "zh").startswith("比是2:30")
@@ -155,7 +175,8 @@ REPEATED = (
     r"""|one point two |2 hours 3 |$3 million $5 |6'2" |3:45 starts |Room 12 |1.200 euros |1  1/2 a|答：|\boxed{"""
     "|####|1-1/2 a |1\u200b"
     "|3元5角2分|5毛|6 0千米|三3. 5元|三2。5元|二0本|1米4，|3千个|¥1,000|价1.5w，|价8k，|三比二|前三天每|晚上三点半"
-    "|1\u20e3|（5分）|？A.1|5、|【例3】|八千五，|2 5元|12秒5，|8折，价|1∕4|气温负3|三成五"
+    "|1\u20e3|比多一半|5角8分|上午8点下午2时|一百分|（5分）|？A.1|5、|【例3】|八千五，|2 5元|12秒5，|8折，价|1∕4"
+    "|气温负3|三成五"
 ).split("|")
 
 
