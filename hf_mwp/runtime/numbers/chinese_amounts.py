@@ -1,17 +1,17 @@
-"""Forms of amounts and times in Chinese texts: 一刻钟, 5块5, 3元5角, 3万5千, 8:30, 伍仟, 零下5, l2."""
+"""Forms of amounts and times in Chinese texts: 一刻钟, 3元5角, 1米75, 3万5千, 8:30, 伍仟, 零下5."""
 
 import re
 from fractions import Fraction
 
 from hf_mwp.runtime.expressions.numbers import to_half_width
 
-from .chinese_numbers import CHARACTERS, DIGITS, MEASURE, NUMBER, NUMERAL, START, UNIT, number_of
+from .chinese_numbers import CHARACTERS, DECIMALS, DIGITS, MEASURE, NUMBER, NUMERAL, START, UNIT, number_of
+from .digit_numbers import literal_of
 from .number_form import (
     FormMatch,
     NumberForm,
     asks_for,
     find_scale,
-    misread_number,
     number_match,
     text_around,
     text_before,
@@ -45,9 +45,12 @@ def _formal(match: re.Match[str], text: str) -> FormMatch | None:
 
 def _below_zero(match: re.Match[str], text: str) -> FormMatch | None:
     value = number_of(match["number"])
-    if value is None:
+    if value is None or _LOST_GAMES.match(text, match.end()):
         return None
     return number_match(match, -value)
+
+
+_LOST_GAMES = re.compile(r"\s?[场局盘轮]")
 
 
 def _decimal_without_zero(match: re.Match[str], text: str) -> FormMatch | None:
@@ -68,15 +71,6 @@ def _full_width_group(match: re.Match[str], text: str) -> FormMatch | None:
 def _joined(match: re.Match[str], text: str) -> FormMatch:
     """12 500千克."""
     return number_match(match, int("".join(to_half_width(match[0]).split())))
-
-
-def _shortened_money(match: re.Match[str], text: str) -> FormMatch | None:
-    """5块5: the second number counts tenths."""
-    yuan = number_of(match["yuan"])
-    jiao = number_of(match["jiao"])
-    if yuan is None or jiao is None or jiao >= 10 or jiao.denominator != 1:
-        return None
-    return number_match(match, yuan + jiao / 10, unit="元")
 
 
 def _scaled(match: re.Match[str], text: str) -> FormMatch | None:
@@ -104,7 +98,7 @@ _UNITS_OF_COMPOUNDS = unit_names(_SCALES_OF_UNITS)
 
 
 def _compound(match: re.Match[str], text: str) -> FormMatch | None:
-    """3元5角, 1米2分米, 2小时30分钟, 1分20秒: one number in the unit that is asked for, or in the larger unit."""
+    """3元5角, 1米2分米, 2小时30分钟, 3元2角5分: one number in the unit that is asked for, or in the largest unit."""
     large = match["large"]
     small = match["small"]
     units = find_scale(_SCALES_OF_UNITS, large, small)
@@ -113,17 +107,44 @@ def _compound(match: re.Match[str], text: str) -> FormMatch | None:
     # 8时30分 and 1年5个月 may be points in time.
     if units is None or first is None or second is None or large == "时":
         return None
-    smallest = first * units[large] + second * units[small]
+    names = [large, small]
+    value = first * units[large] + second * units[small]
+    last_group = "small"
+    smallest = match["smallest"]
+    if smallest in units and units[smallest] < units[small]:
+        third = number_of(match["third"])
+        if third is None:
+            return None
+        names.append(smallest)
+        value += third * units[smallest]
+        last_group = "smallest"
+    asked = [name for name in names if asks_for(f"(?:多少|几)个?{name}", text)]
     unit = large
-    if asks_for(f"(?:多少|几)个?{small}", text):
-        unit = small
-    return number_match(match, smallest / units[unit], unit=unit)
+    if asked:
+        unit = asked[-1]
+    elif large == "角" and asks_for("(?:多少|几)[元块]", text):
+        unit = "元"
+    value /= units[unit]
+    if unit in ("块", "块钱"):
+        unit = "元"
+    return FormMatch(match.start(), match.end(last_group), value, literal_of(value), unit)
+
+
+def _metres(match: re.Match[str], text: str) -> FormMatch | None:
+    """1米4, 1米75, 一米四: the second number counts tenths or hundredths."""
+    whole = number_of(match["whole"])
+    if whole is None:
+        return None
+    decimals = to_half_width(match["decimals"]).translate(DECIMALS)
+    return number_match(match, whole + Fraction(int(decimals), 10 ** len(decimals)), unit=match["unit"])
 
 
 _TIME_WORDS = re.compile(
     "上午|下午|早上|晚上|中午|早晨|傍晚|凌晨|时刻|开始|结束|出发|到达|开往|开车|开到|上学|放学|放映|起床"
+    r"|开门|关门|起飞|降落|营业|睡觉|上课|下课|上班|下班|\d[:：]\d\d\s?[到至~～—-]\s?\d{1,2}[:：]\d\d"
 )
 _TIME_IN_WORDS = re.compile(r"[时点](?:[\d零一二三四五六七八九十]{1,3}分|半)")
+_HALF_HOUR = re.compile(r"[\d一二两三四五六七八九十][点时]半")
 _MORNING = ("上午", "早上", "早晨", "凌晨")
 _AFTERNOON = ("下午", "晚上", "傍晚")
 
@@ -140,12 +161,18 @@ def _clock_time(match: re.Match[str], text: str) -> FormMatch | None:
     if not _TIME_WORDS.search(around) or "比" in around:
         return None
     asks_minutes = asks_for("(?:多少|几)分", text)
-    # In words, two times with minutes: 9时 and 35分 may be numbers of their own.
-    if ":" not in match[0] and "：" not in match[0] and len(_TIME_IN_WORDS.findall(around)) < 2:
-        return None
+    is_afternoon = hours < 12 and _is_afternoon(match, text, around)
     if not (match["minutes"] or match["half"] or asks_minutes):
+        # 上午8时 and 下午2时: the equations of the datasets have 14-8. 下午走了2时 is a duration.
+        is_time_of_day = text_before(match, text).endswith(_AFTERNOON)
+        if not is_afternoon or not is_time_of_day or asks_for("(?:多少|几)点|什么时", text):
+            return None
+        return number_match(match, hours + 12, group="hours")
+    # In words, two times with minutes: 9时 and 35分 may be numbers of their own.
+    num_times = len(_TIME_IN_WORDS.findall(around))
+    if ":" not in match[0] and "：" not in match[0] and num_times < 2 and not _HALF_HOUR.search(around):
         return None
-    if _is_afternoon(match, text, around) and hours < 12:
+    if is_afternoon:
         hours += 12
     value = 60 * hours + minutes
     if asks_minutes:
@@ -185,7 +212,12 @@ CHINESE_AMOUNTS = (
         _formal,
         "拾 佰 仟 廿 卅",
     ),
-    NumberForm("below zero", re.compile(rf"(?:零下\s?|(?<![\w])负)(?P<number>{NUMBER})"), _below_zero, "零下 负"),
+    NumberForm(
+        "below zero",
+        re.compile(rf"(?:零下\s?|(?<![\w])负|(?<=[温是为约到低高达作])负)(?P<number>{NUMBER})"),
+        _below_zero,
+        "零下 负",
+    ),
     NumberForm(
         "several scales",
         re.compile(rf"{START}(?:{DIGITS}|{NUMERAL})万(?:{DIGITS}|{NUMERAL})千(?![米克瓦升])"),
@@ -193,19 +225,28 @@ CHINESE_AMOUNTS = (
         "万",
     ),
     NumberForm(
-        "shortened money",
+        "metres and decimals",
         re.compile(
-            rf"{START}(?P<yuan>{DIGITS}|[一二两三四五六七八九十]{{1,3}})(?:块钱?|元)"
-            rf"(?P<jiao>\d|[一二三四五六七八九])(?=[，。；、,;？?！!）)\s]|一[斤本个支盒瓶千公]|\Z|的)"
+            rf"{START}(?:(?P<whole>\d{{1,2}}|[一二两三四五六七八九十])(?P<unit>米)(?P<decimals>\d{{1,2}}|[零一二三四五六七八九]{{1,2}})"
+            r"(?=[，。；、,;？?！!）)\s高长宽深的]|\Z))"
         ),
-        _shortened_money,
-        "块 元",
+        _metres,
+        "米",
+    ),
+    NumberForm(
+        "seconds and decimals",
+        re.compile(
+            r"(?<![\d.．分])(?P<whole>\d{1,3})(?P<unit>秒)(?P<decimals>\d{1,2})(?=[，。；、,;？?！!）)\s的]|\Z)"
+        ),
+        _metres,
+        "秒",
     ),
     NumberForm(
         "several units",
         re.compile(
             rf"{START}(?P<first>{NUMBER})\s?(?P<large>{_UNITS_OF_COMPOUNDS})\s?零?"
             rf"(?P<second>{NUMBER})\s?(?P<small>{_UNITS_OF_COMPOUNDS})(?![之形板度])"
+            rf"(?=(?:\s?零?(?P<third>{NUMBER})\s?(?P<smallest>{_UNITS_OF_COMPOUNDS})(?![之形板度]))?)"
         ),
         _compound,
     ),
@@ -248,13 +289,5 @@ CHINESE_AMOUNTS = (
         "groups after spaces",
         re.compile(rf"(?<![\d.，,、：: ])\d{{1,3}}(?: \d{{3}}){{1,4}}(?=\s?{UNIT})"),
         _joined,
-    ),
-    NumberForm(
-        "text recognition",
-        re.compile(
-            rf"(?<![A-Za-z\d.．])(?:[lI|]\d{{1,4}}|\d{{1,3}}[oO]{{1,3}}\d{{0,3}}|\d{{1,3}}·\d{{1,2}})(?=\s?{UNIT})"
-        ),
-        misread_number,
-        "l i | o ·",
     ),
 )

@@ -3,9 +3,11 @@
 import re
 
 from .chinese_amounts import CHINESE_AMOUNTS
-from .chinese_numbers import CHARACTER, COUNTER, START, UNIT, number_of
+from .chinese_misprints import CHINESE_MISPRINTS
+from .chinese_money import CHINESE_MONEY, SHORTENED_MONEY
+from .chinese_numbers import CHARACTER, CHARACTERS, COUNTER, START, UNIT, number_of
 from .chinese_shares import CHINESE_SHARES
-from .number_form import CONTEXT, FormMatch, NumberForm, no_number, number_match, text_before
+from .number_form import CONTEXT, FormMatch, NumberForm, no_number, number_match, text_around, text_before
 
 
 def _numeral(match: re.Match[str], text: str) -> FormMatch | None:
@@ -16,11 +18,16 @@ def _numeral(match: re.Match[str], text: str) -> FormMatch | None:
     return number_match(match, value, group="number")
 
 
+def _counted_pair(match: re.Match[str], text: str) -> FormMatch:
+    """买了俩西瓜: 俩 is 两个."""
+    return number_match(match, {"俩": 2, "仨": 3}[match["number"]], unit="个")
+
+
 # Words in which a numeral before a unit is no number of the problem: ordinals (第三天), references to things that the
 # text has named before (这两个, 甲乙两人, 相邻两棵, 两车), names (三角形, 百位).
 _NOT_BEFORE = "(?<![第周这那前后上下头每甲乙丙丁师徒邻A-Za-z])(?<!星期)"
-_REFERENCE = "[两二](?=[人车种题组座艘队位头])"
-_NOT_AFTER = "(?!角形|角板|角尺|边形|面体|人称|年级|月份)"
+_REFERENCE = "[两二](?=[人车种题组座艘队位头幢栋])"
+_NOT_AFTER = "(?!角(?:形|板|尺|星|茴|洲|梅)|边形|面体|人称|位数|年级|年[(（]|月份|元[一二]次)"
 _CLAUSE_ENDS = "，,。．；;？?！!"
 _QUESTION_WORD = re.compile("多少|几")
 _SIZE = "(?:元|千克|公斤|克|吨|毫升|升|平方米|平方分米|平方厘米|千米|公里|分米|厘米|毫米|米|小时|个小时|分钟|秒|岁)"
@@ -61,9 +68,27 @@ def _numeral_among_digits(match: re.Match[str], text: str) -> FormMatch | None:
     return _numeral(match, text)
 
 
+def _ratio(match: re.Match[str], text: str) -> FormMatch | None:
+    """三比二: two numbers, and a colon between them."""
+    value = number_of(match["number"])
+    if value is None or not _RATIO.search(text_around(match, text)):
+        return None
+    unit = ""
+    if match[0].endswith("比"):
+        unit = ":"
+    return number_match(match, value, unit=unit)
+
+
+_RATIO = re.compile(r"比是|比为|的比|之比|比例|比分|[按以]\s?[一二三四五六七八九十]{1,2}比")
+_RATIO_NUMERAL = "[一二两三四五六七八九十]{1,2}"
+
+
 CHINESE_FORMS = (
     *CHINESE_SHARES,
+    *SHORTENED_MONEY,
     *CHINESE_AMOUNTS,
+    *CHINESE_MONEY,
+    *CHINESE_MISPRINTS,
     NumberForm(
         "decimals in numerals",
         re.compile(
@@ -76,7 +101,7 @@ CHINESE_FORMS = (
         "numerals of two characters, or before sizes",
         re.compile(
             rf"{START}{_NOT_BEFORE}(?P<number>(?!十分(?!钟)|[十百千]+位)(?:(?=.{{0,3}}[十百千廿卅])[一二两三四五六七八九十百廿卅]{CHARACTER}{{1,8}}"
-            rf"(?={UNIT})|(?:[二三四五六七八九]|两(?=[千公厘分毫]米|[吨升元小])|十)(?={_SIZE}))){_NOT_AFTER}"
+            rf"(?={UNIT}|(?<!两)分(?![之钟米给])|[度下字里])|(?:[二三四五六七八九]|两(?=[千公厘分毫]米|[吨升元小])|十)(?={_SIZE}))){_NOT_AFTER}"
         ),
         _numeral,
     ),
@@ -87,6 +112,33 @@ CHINESE_FORMS = (
         ),
         _numeral_among_digits,
     ),
+    NumberForm(
+        "ratios in numerals",
+        re.compile(rf"{START}(?P<number>{_RATIO_NUMERAL})比(?={_RATIO_NUMERAL}(?![多少大小高低{CHARACTERS}]))"),
+        _ratio,
+        "比",
+    ),
+    NumberForm(
+        "last numbers of ratios in numerals",
+        re.compile(rf"(?<=[一二两三四五六七八九十]比)(?P<number>{_RATIO_NUMERAL})(?![多少大小高低比{CHARACTERS}])"),
+        _ratio,
+        "比",
+    ),
+    NumberForm(
+        "times of day in numerals",
+        re.compile(
+            rf"(?<=[上下中正]午|早上|晚上|早晨|傍晚|凌晨)(?P<number>[一二两三四五六七八九十]{{1,3}})(?=点钟?(?![半{CHARACTERS}])|时(?![间候]))"
+        ),
+        _numeral,
+        "点 时",
+    ),
+    NumberForm(
+        "clock times in numerals",
+        re.compile(rf"{START}(?P<number>[两三四五六七八九十]{{1,3}})(?=点钟)"),
+        _numeral,
+        "点钟",
+    ),
+    NumberForm("grades", re.compile(r"(?<![\d.．])[1-9]、[1-9]年级"), no_number, "年级"),
     NumberForm("ordinals", re.compile(r"第\d(?=[天周月年季组批堆]|次(?!相遇))"), _ordinal, "第"),
     NumberForm("names with numerals", re.compile(rf"(?<![零一二两三四五六七八九十百千万亿\d])(?:{_NAMES})"), _name),
     NumberForm("names", re.compile(r"(?<![A-Za-z\d])(?:[GDKTZC]\d{1,4}(?=次|列车)|[Mm][Pp][34]|H2O|CO2)"), no_number),
@@ -95,6 +147,17 @@ CHINESE_FORMS = (
 
 
 CHINESE_COUNTS = (
+    NumberForm(
+        "first and last days",
+        re.compile(
+            r"(?<=[前后])(?P<number>[两三四五六七八九]|十[一二三四五六七八九]?)(?=(?:天|个月|个?小时|分钟|周|次|年)[里内]?(?:平均)?每)"
+        ),
+        _numeral,
+        "前 后",
+    ),
+    NumberForm(
+        "俩", re.compile(r"(?<=[有买吃用送给拿卖借了])(?P<number>[俩仨])(?!人|一|[他她它们])"), _counted_pair, "俩 仨"
+    ),
     NumberForm(
         "numerals before units",
         re.compile(

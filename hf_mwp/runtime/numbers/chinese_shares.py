@@ -6,13 +6,13 @@ from fractions import Fraction
 from hf_mwp.runtime.expressions.numbers import to_half_width
 
 from .chinese_numbers import CHARACTERS, DECIMALS, DIGITS, NUMBER, NUMERAL, START, UNIT, number_of
-from .number_form import FormMatch, NumberForm, fraction_literal, number_match, percent_literal
+from .number_form import FormMatch, NumberForm, fraction_literal, number_match, percent_literal, text_around
 
 
 # Units of which one, half and a bit more are written as "3千克半".
 _DIVISIBLE = (
     "千克|公斤|小时|个小时|个月|个钟头|千米|公里|星期|斤|两|吨|升|米|年|天|元|块钱|块|岁|倍|圈|亩|里"
-    "|个|瓶|袋|箱|杯|碗|盒|筐|桶"
+    "|个|瓶|袋|箱|杯|碗|盒|筐|桶|片|勺|尺|丈|分钟"
 )
 
 
@@ -55,7 +55,12 @@ def _discount(match: re.Match[str], text: str) -> FormMatch | None:
     """八折, 8.5折, 八五折, 85折."""
     written = to_half_width(match["number"])
     before = text[max(0, match.start() - 4) : match.start()]
-    if not _DISCOUNT_BEFORE.search(before) and not _DISCOUNT_AFTER.match(text, match.end()):
+    has_word = _DISCOUNT_BEFORE.search(before) or _DISCOUNT_AFTER.match(text, match.end())
+    has_price = _PRICE.search(text_around(match, text))
+    if not has_word and (written == "对" or not has_price or not _BARE_DISCOUNT.match(text, match.end())):
+        return None
+    # A rope in three folds is no discount.
+    if written != "对" and not has_price and _FOLDED.search(text_around(match, text)):
         return None
     # 0.8折 is not 8 %: texts with this form calculate with 0.8.
     if written.startswith("0"):
@@ -68,6 +73,9 @@ def _discount(match: re.Match[str], text: str) -> FormMatch | None:
     return number_match(match, tenths / 10, percent_literal(10 * tenths))
 
 
+_FOLDED = re.compile("绳|线|井|纸|布条|铁丝|彩带")
+_PRICE = re.compile("元|价|商店|商场|超市|促销")
+_BARE_DISCOUNT = re.compile(r"[，。；、,;！!）)\s]|价|买|促|大|活动|券|起|\Z")
 _DISCOUNT_BEFORE = re.compile(r"(?:打|打了|打出|降到|按|以|享受|享)[“「\"]?\Z")
 _DISCOUNT_AFTER = re.compile(r"[”」\"]?(?:出售|优惠|的优惠|销售|促销|酬宾|售|卖|的价格|的价钱|后)")
 
@@ -119,6 +127,14 @@ def _one_half(match: re.Match[str], text: str) -> FormMatch:
     return number_match(match, Fraction(1, 2), "(1/2)")
 
 
+def _half_more(match: re.Match[str], text: str) -> FormMatch | None:
+    """比原来多一半."""
+    clause = re.split("[，。；,;]", text[max(0, match.start() - 24) : match.start()])[-1]
+    if "比" not in clause:
+        return None
+    return _one_half(match, text)
+
+
 def _and_a_half(match: re.Match[str], text: str) -> FormMatch | None:
     """3千克半, 两年半, 2个半小时, 5块半."""
     value = number_of(match["number"])
@@ -128,6 +144,14 @@ def _and_a_half(match: re.Match[str], text: str) -> FormMatch | None:
     if unit not in ("个", "个月"):
         unit = unit.removeprefix("个")
     return number_match(match, value + Fraction(1, 2), unit=unit)
+
+
+def _minutes_and_a_half(match: re.Match[str], text: str) -> FormMatch | None:
+    """2分半钟."""
+    value = number_of(match["number"])
+    if value is None:
+        return None
+    return number_match(match, value + Fraction(1, 2), unit="分钟")
 
 
 def _halves_of_counted(match: re.Match[str], text: str) -> FormMatch | None:
@@ -176,8 +200,8 @@ CHINESE_SHARES = (
     NumberForm(
         "tenths",
         re.compile(
-            rf"{START}(?P<tenths>\d(?:[.．]\d)?|[一二两三四五六七八九])\s?成(?P<hundredths>[一二三四五六七八九])?"
-            r"(?=\s?(?:[，。．；、,;.？?！!）)]|后|多|时|的[利产]|\Z|左右|以上))"
+            rf"{START}(?P<tenths>\d(?:[.．]\d)?|[一二两三四五六七八九])\s?成(?P<hundredths>[一二三四五六七八九]|[1-9](?![\d.．]))?"
+            r"(?=\s?(?:[，。．；、,;.？?！!）)]|后|多|时|是|给|用|的[利产]|\Z|左右|以上))"
         ),
         _share_in_tenths,
         "成",
@@ -189,6 +213,8 @@ CHINESE_SHARES = (
         _one_half,
         "一半",
     ),
+    NumberForm("half more", re.compile("(?<=多)一半"), _half_more, "多一半"),
+    NumberForm("半数", re.compile("(?<![一过大])半数(?=[是为的，。])"), _one_half, "半数"),
     NumberForm(
         "half after a unit",
         re.compile(
@@ -196,6 +222,12 @@ CHINESE_SHARES = (
         ),
         _and_a_half,
         "半",
+    ),
+    NumberForm(
+        "minutes and a half",
+        re.compile(rf"{START}(?P<number>{NUMBER})(?P<unit>分)半钟"),
+        _minutes_and_a_half,
+        "分半钟",
     ),
     NumberForm(
         "half between counter and unit",

@@ -161,7 +161,8 @@ ENGLISH_FORMS = (
     NumberForm(
         "groups after a comma and a space",
         re.compile(
-            rf"(?:{after_words('are were has had have counted sold bought of costs made')}|(?<=[$€£]))"
+            # The first digit is looked for first, because few positions have one.
+            rf"(?=[1-9])(?:{after_words('are were has had have counted sold bought of costs made')}|(?<=[$€£]))"
             r"[1-9]\d{0,2}, \d{3}(?:, \d{3})?(?=\s[a-z]{3}|[.?]\s|[.?]?\Z)"
         ),
         _split_group,

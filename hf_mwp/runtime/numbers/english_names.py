@@ -103,6 +103,7 @@ ENGLISH_NAMES = (
             r"|(?<=\b[Oo]n )(?:[1-9]|1[0-2])/(?:[12]\d|3[01]|[1-9])(?![\d/.])(?! of\b)"
         ),
         _date,
+        "jan feb mar apr may jun jul aug sep oct nov dec /",
     ),
     NumberForm(
         "years",

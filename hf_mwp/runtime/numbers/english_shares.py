@@ -212,7 +212,7 @@ ENGLISH_SHARES = (
             IGNORE_CASE,
         ),
         _mixed_in_words,
-        "and &",
+        f"half {' '.join(_DENOMINATORS)}",
     ),
     NumberForm(
         "decimal in words",

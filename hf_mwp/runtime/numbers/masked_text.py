@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from hf_mwp.utils.checked_types import checked
 
 from .chinese_forms import CHINESE_COUNTS, CHINESE_FORMS
+from .chinese_headings import CHINESE_HEADINGS
+from .chinese_money import CONVERTED_MONEY
 from .chinese_numerals import find_chinese_numerals
 from .digit_numbers import find_digit_numbers
 from .english_forms import ENGLISH_FORMS
@@ -25,9 +27,9 @@ of the guide "Numbers in texts", `"people"` also Chinese numerals before units i
 DEFAULT_READING = "plain"
 
 _FORMS = {
-    ("zh", "plain"): (*WRITTEN_FORMS, *CHINESE_FORMS),
+    ("zh", "plain"): (*CHINESE_HEADINGS, *WRITTEN_FORMS, *CHINESE_FORMS),
     ("en", "plain"): (*WRITTEN_FORMS, *ENGLISH_FORMS),
-    ("zh", "people"): (*WRITTEN_FORMS, *CHINESE_FORMS, *CHINESE_COUNTS),
+    ("zh", "people"): (*CHINESE_HEADINGS, *WRITTEN_FORMS, *CHINESE_FORMS, *CONVERTED_MONEY, *CHINESE_COUNTS),
     ("en", "people"): (*WRITTEN_FORMS, *ENGLISH_FORMS),
 }
 _MAX_NUMERAL_BITS = 400  # the decimal digits of numerator and denominator must fit into a literal

@@ -12,7 +12,7 @@ from .digit_numbers import literal_of
 
 
 CONTEXT = 200  # number of characters around a number, or at the end of the text, that are searched for context
-_MISREAD = str.maketrans("lI|oO·", "11100.")
+_MISREAD = str.maketrans("lI|丨｜ｌＩoOＯ〇·•‧・", "11111110000....")
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,14 @@ def _latex_fraction(match: re.Match[str], text: str) -> FormMatch | None:
     return number_match(match, whole + Fraction(numerator, denominator), literal)
 
 
+def _fraction(match: re.Match[str], text: str) -> FormMatch | None:
+    numerator = int(match[1])
+    denominator = int(match[2])
+    if not denominator:
+        return None
+    return number_match(match, Fraction(numerator, denominator), fraction_literal(0, numerator, denominator))
+
+
 def _grouped(match: re.Match[str], text: str) -> FormMatch:
     """`12'500`, `1{,}200`, `1,20,000`: the digits without the characters between them."""
     written, point, decimals = match[0].partition(".")
@@ -38,6 +46,10 @@ def _with_invisible(match: re.Match[str], text: str) -> FormMatch | None:
 
 def _marked(match: re.Match[str], text: str) -> FormMatch:
     return number_match(match, Fraction(match[2].replace(",", "")))
+
+
+def _keycaps(match: re.Match[str], text: str) -> FormMatch:
+    return number_match(match, int("".join(re.findall(r"\d", match[0]))))
 
 
 def _circled(match: re.Match[str], text: str) -> FormMatch:
@@ -59,6 +71,7 @@ WRITTEN_FORMS = (
         _latex_fraction,
         "frac",
     ),
+    NumberForm("division slash", re.compile(r"(?<![\d.])(\d{1,3})\s?∕\s?(\d{1,4})(?![\d.]\d)"), _fraction, "∕"),
     NumberForm(
         "groups",
         re.compile(
@@ -69,10 +82,11 @@ WRITTEN_FORMS = (
     ),
     NumberForm(
         "invisible characters",
-        re.compile(rf"(?<![\d.])\d{{1,12}}(?:[{_INVISIBLE}]{{1,3}}[\d.]{{1,9}}){{1,6}}(?<=\d)(?![\d.]\d)"),
+        re.compile(rf"(?<![\d.])\d{{1,12}}\.?(?:[{_INVISIBLE}]{{1,3}}[\d.]{{1,9}}){{1,6}}(?<=\d)(?![\d.]\d)"),
         _with_invisible,
         " ".join(_INVISIBLE_CHARACTERS),
     ),
+    NumberForm("keycaps", re.compile("(?:[0-9]\ufe0f?\u20e3){1,9}"), _keycaps, "\u20e3"),
     NumberForm("marks", re.compile(r"(\*\*|__)(\d{1,12}(?:\.\d{1,6})?)\1"), _marked, "** __"),
     NumberForm("circled numbers", re.compile(r"[\u3251-\u325f\u32b1-\u32bf](?=\s?[\u3400-\u9fffa-z])"), _circled),
     NumberForm(

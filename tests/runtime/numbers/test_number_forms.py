@@ -161,12 +161,39 @@ def test_an_unknown_reading_is_refused():
         ("A pen is $1,25", "1,25 was read as 1.25"),
         ("half a can of food", "half a can was not read as a number"),
         ("half an hour", ""),
+        ("每小时行6 0千米", "6 0 was read as 60"),
+        ("西瓜2。5元一斤", "2。5 was read as 2.5"),
+        ("西瓜2，5元一斤", "2，5 was not read as a number"),
+        ("每件3 5元", "3 5 was not read as a number"),
+        ("花1.5w买了5台", "1.5w was read as 15000"),
+        ("月薪八千五，每月存2000元", "八千五 was not read as a number"),
+        ("有二0本，给5个人", "二0 was read as 20"),
         ("小明有3支笔，又买2支", ""),
         ("Tom has 3 pens.", ""),
     ],
 )
 def test_uncertain_numbers_have_notes(text, notes):
     assert "; ".join(mask_numbers(text, language_of(text)).notes) == notes
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ("花2w元，设速度是2w-4", "20000 2 4"),
+        ("跑10k，奖金50元", "10 50"),
+        ("胜5场，负12场，记作负3分", "5 12 -3"),
+        ("五角星有5个，八角茴香3元", "5 3"),
+        ("一九八〇年有3人，八〇年代有2人", "3 2"),
+        ("三年一共有3人", "3 3"),
+        ("五比三多几，有2个", "2"),
+        ("5、8、9的平均数", "5 8 9"),
+        ("一共5人。A、B两地相距30千米，几小时", "5 30"),
+        ("长2米，每隔2米1棵", "2 2 1"),
+        ("2小时30分80千米", "2.5 80"),
+    ],
+)
+def test_words_like_forms(text, numbers):
+    assert [mention.literal for mention in find_numbers(text, "zh", number_reading="people")] == numbers.split()
 
 
 def test_a_form_never_cuts_a_number():
@@ -197,6 +224,9 @@ REPEATED = (
     r"|point five |is point |$4.5k |1h30 |half past |quarter to |from 10 pm to 6 am |5 ft 6 in |5ft.|July 4th "
     "|on 3/14 |5-year-old "
     "|ages 5-10 |1 foot is 12 inches how many inches |3 fifths of |one and a half dozen |How much 5 in "
+    "|3元5角2分|5毛|6 0千米|三3. 5元|三2。5元|二0本|1米4，|3千个|¥1,000|价1.5w，|价8k，|三比二|前三天每|晚上三点半"
+    "|1\u20e3|比多一半|5角8分|上午8点下午2时|一百分|（5分）|？A.1|5、|【例3】|八千五，|2 5元|12秒5，|8折，价|1∕4"
+    "|气温负3|三成五"
 ).split("|")
 
 
