@@ -1,16 +1,13 @@
 """Functions that fit a plausibility re-ranker to a solver, calibrate and measure it."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from hf_mwp.runtime.expressions import Expression, ExpressionError
-from hf_mwp.runtime.expressions.evaluation import Number
 from hf_mwp.runtime.plausibility.candidate_answer import candidate_answers
 from hf_mwp.runtime.plausibility.features import FEATURES, feature_row
 from hf_mwp.runtime.plausibility.plausibility_reranker import (
@@ -22,7 +19,7 @@ from hf_mwp.runtime.plausibility.plausibility_reranker import (
     confidence_terms,
 )
 from hf_mwp.runtime.plausibility.question import Question
-from hf_mwp.runtime.problems import MathWordProblem, ProblemError
+from hf_mwp.runtime.problems import MathWordProblem
 from hf_mwp.solver.batches.mwp_processor import MwpProcessor
 from hf_mwp.solver.metrics import answers_match
 from hf_mwp.solver.models import Solver
@@ -30,10 +27,9 @@ from hf_mwp.utils.checked_types import checked
 from hf_mwp.utils.checks import check_share
 
 from .kept_records import ProgressBar
-from .solve_problems import solve_problems
+from .reranker_beams import BeamSearch, SolvedProblems, Trees, join_solved, right_answer
 
 
-Trees = Sequence[tuple[Expression, float]]
 # Factors that `calibrate` tries, from 0.05 to 3, and the minimum of the plausibilities that it reads.
 SCALES = [0.05 * 60 ** (step / 100) for step in range(101)]
 MIN_PLAUSIBILITY = 1e-300
@@ -100,7 +96,7 @@ def fit_reranker(
     check_fit(num_beams, min_beams, regularization)
     check_share({"mc_dropout_fraction": mc_dropout_fraction}, "mc_dropout_fraction")
 
-    search = _Search(model, processor, num_beams, score_margin, batch_size, progress)
+    search = BeamSearch(model, processor, num_beams, score_margin, batch_size, progress)
     (train_name, train_rows), *held_out_splits = parts.items()
 
     # Solve the training problems, a share of them with dropout, and at least one without.
@@ -111,7 +107,7 @@ def fit_reranker(
     fitted_on = dict(fitted_on or {})
     if unsure.problems:
         fitted_on["mc_dropout_fraction"] = mc_dropout_fraction
-    solved_training = _together([sure, unsure])
+    solved_training = join_solved([sure, unsure])
     reranker = fit_plausibility(solved_training.problems, solved_training.beams, num_beams, regularization, fitted_on)
     reranker = replace(reranker, min_beams=min_beams)
 
@@ -121,14 +117,14 @@ def fit_reranker(
         problems = search.usable(rows)
         if problems:
             held_out[name] = search.solved(problems)
-    calibration = _together([unsure, *held_out.values()])
+    calibration = join_solved([unsure, *held_out.values()])
     reranker = calibrate(reranker, calibration.problems, calibration.beams)
 
     # Fit the confidence on the other splits and on other problems.
     if other_problems:
         for name, rows in other_problems.items():
             held_out[name] = search.solved(search.usable(rows))
-        new = _together(held_out.values())
+        new = join_solved(held_out.values())
         reranker = fit_confidence(reranker, new.problems, new.beams)
 
     # Measure the re-ranker.
@@ -141,59 +137,6 @@ def fit_reranker(
         if min_beams is not None:
             measured[f"{name}, {min_beams} beams"] = _measure(reranker, search.solved(solved.problems, min_beams))
     return replace(reranker, measured=measured)
-
-
-@dataclass
-class _Solved:
-    """Problems with the trees of their beams."""
-
-    problems: list[MathWordProblem]
-    beams: list[Trees]
-
-
-def _together(parts: Iterable[_Solved]) -> _Solved:
-    """Return the problems of all parts in order."""
-    problems = []
-    beams = []
-    for part in parts:
-        problems += part.problems
-        beams += part.beams
-    return _Solved(problems, beams)
-
-
-@dataclass
-class _Search:
-    """Beam search of a solver with the options of [`fit_reranker`]."""
-
-    model: Solver
-    processor: MwpProcessor
-    num_beams: int
-    score_margin: float | None
-    batch_size: int
-    progress: ProgressBar
-
-    def usable(self, rows: Iterable[MathWordProblem | Mapping[str, Any]]) -> list[MathWordProblem]:
-        """Return the problems that have a right answer."""
-        return [problem for problem in self.processor.problems(rows) if right_answer(problem) is not None]
-
-    def solved(self, problems: list[MathWordProblem], num_beams: int | None = None, dropout: float = 0.0) -> _Solved:
-        """Solve problems, if `dropout` is above 0 with this dropout in the encoder."""
-        if not problems:
-            return _Solved([], [])
-        num_beams = num_beams or self.num_beams
-        context = _encoder_dropout(self.model, dropout) if dropout else nullcontext()
-        with context:
-            predictions = solve_problems(
-                self.model,
-                self.processor,
-                problems,
-                num_beams=num_beams,
-                top_k=num_beams,
-                score_margin=self.score_margin,
-                batch_size=self.batch_size,
-                progress=self.progress,
-            )
-        return _Solved(problems, [prediction.beam.trees for prediction in predictions])
 
 
 @checked
@@ -340,27 +283,7 @@ def fit_confidence(
     return replace(reranker, confidence=confidence)
 
 
-@contextmanager
-def _encoder_dropout(model: Solver, rate: float) -> Iterator[None]:
-    """Context manager that activates dropout in the encoder, with a fixed seed."""
-    former_rates = {layer: layer.p for layer in model.encoder.modules() if isinstance(layer, nn.Dropout)}
-    if not former_rates:
-        raise PlausibilityError("the encoder has no dropout layers. Set `mc_dropout_fraction` to 0")
-    hook = model.encoder.register_forward_pre_hook(lambda encoder, inputs: encoder.train() and None)
-    try:
-        for layer in former_rates:
-            layer.p = rate
-        with torch.random.fork_rng():
-            torch.manual_seed(0)
-            yield
-    finally:
-        hook.remove()
-        model.encoder.train(model.training)
-        for layer, former_rate in former_rates.items():
-            layer.p = former_rate
-
-
-def _measure(reranker: PlausibilityReranker, solved: _Solved) -> dict[str, float]:
+def _measure(reranker: PlausibilityReranker, solved: SolvedProblems) -> dict[str, float]:
     """Return the accuracies without and with the re-ranker, and the share of beams that contain a correct answer."""
     totals = {"without": 0, "with": 0, "in_beam": 0}
     for problem, beam in zip(solved.problems, solved.beams, strict=True):
@@ -374,16 +297,6 @@ def _measure(reranker: PlausibilityReranker, solved: _Solved) -> dict[str, float
     num_problems = len(solved.problems)
     shares = {name: round(total / num_problems, 4) for name, total in totals.items()}
     return {"num_problems": num_problems} | shares
-
-
-def right_answer(problem: MathWordProblem) -> Number | str | None:
-    """Return the annotated answer or, without one, the value of the equation. `None` if neither has a value."""
-    if problem.answer_value is not None:
-        return problem.answer
-    try:
-        return problem.expression.evaluate(problem.numbers)
-    except (ExpressionError, ProblemError):
-        return None
 
 
 def _fit(rows: Tensor, right: Tensor, groups: Tensor, regularization: float) -> Tensor:
