@@ -34,6 +34,7 @@ def test_solver_of_its_fold_predicts_each_row(script):
         assert not logits[row].equal(solver_logits[1 - fold][row])
 
 
+@pytest.mark.slow
 def test_all_solvers_are_trained_once_and_evaluated(script, tmp_path, monkeypatch):
     data = tmp_path / "data"
     data.mkdir()

@@ -39,6 +39,7 @@ def run(script, tmp_path, monkeypatch):
     return prune
 
 
+@pytest.mark.slow
 def test_model_is_cut_mended_exported_and_generates_in_a_new_process(run, tmp_path, capsys):
     metrics = run("gemma3_text", "--neurons", "0.25", "--uniform", "true", "--seed", "3")
     stages = metrics["stages"]

@@ -26,6 +26,7 @@ def data_dir(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_held_out_problems_are_included_and_test_problems_are_not(tmp_path, data_dir, monkeypatch):
     file = tmp_path / "fit.jsonl"
     monkeypatch.setattr(sys, "argv", ["reranker_data.py", str(file), f"--data_dir={data_dir}", "--asdiv"])

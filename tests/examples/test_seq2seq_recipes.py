@@ -37,6 +37,7 @@ def run(recipe, folder, *arguments):
     return reports
 
 
+@pytest.mark.slow
 def test_translator_and_its_student_are_evaluated(tmp_path, pairs):
     targets = ["evaluate", "evaluate_of_labels"]
     reports = run("translation", tmp_path / "runs", *TINY, "--dataset", str(pairs), "--targets", *targets)

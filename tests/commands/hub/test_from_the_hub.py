@@ -94,6 +94,7 @@ def check_encoder_alone(tmp_path, folder, url, name, solver, token=""):
     assert "pip install hf-mwp" in refusal
 
 
+@pytest.mark.slow
 def test_encoder_loads_where_the_package_is_missing(published, tmp_path):
     url, folders = published
     check_encoder_alone(tmp_path, folders["encoder"], url, "user/mwp-student-3L", "user/open-solver")

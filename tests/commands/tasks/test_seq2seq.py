@@ -118,6 +118,7 @@ def test_evaluation_agrees_with_its_records_and_the_model(translator, pairs, tmp
     assert record["prediction"] == tokenizer.decode(beams[0], skip_special_tokens=True).strip()
 
 
+@pytest.mark.slow
 def test_two_processes_evaluate_as_one(translator, pairs, tmp_path):
     argv = ["evaluate", "--model", str(translator), *SEQ2SEQ, "--dataset", str(pairs), "--num_beams=2"]
     # One process has no row of the test split.
