@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from .english_numbers import IGNORE_CASE, ONE_TO_NINE, number_of
 from .english_numerals import BELOW_100, TENS
-from .number_form import FormMatch, NumberForm, asks_for, number_match, text_around
+from .number_form import FormMatch, NumberForm, asks_for, number_match, text_around, unit_names
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def _units_by_spelling() -> tuple[dict[str, _Unit], ...]:
 
 
 _SPELLED = _units_by_spelling()
-_SPELLINGS = "|".join(sorted(set().union(*_SPELLED), key=len, reverse=True))
+_SPELLINGS = unit_names(_SPELLED)
 _ABBREVIATION = re.compile(r"(?:hr|min|sec|yd|ft|in|lb|oz|yr|gal|qt|[kc]m|kg)s?\Z")
 _COMPARED = re.compile(r"\s(?:more|less|fewer|longer|shorter|taller|higher|lower|cheaper|later|earlier|faster|off)\b")
 _AFTER_INCHES = re.compile(r"\.?\s(?:the|an?|one|all|each|every|total|his|her|their|my|our|its|this|that|\d|[A-Z])")

@@ -63,12 +63,6 @@ def _hundred(match: re.Match[str], text: str) -> FormMatch:
     return number_match(match, value)
 
 
-def _split_group(match: re.Match[str], text: str) -> FormMatch:
-    """3, 500 ants."""
-    digits = re.sub("[ ,]", "", match[0])
-    return number_match(match, int(digits), note=f"{match[0]} was read as {digits}")
-
-
 def _one(match: re.Match[str], text: str) -> FormMatch | None:
     """Kim had one cat. "Each teacher has one group" is no number of the calculation."""
     if re.search(r"\b(?:each|every)\b", match["before"], re.IGNORECASE):
@@ -77,8 +71,8 @@ def _one(match: re.Match[str], text: str) -> FormMatch | None:
 
 
 def _joined(match: re.Match[str], text: str) -> FormMatch:
-    """1 250 seats, 1.250 euros."""
-    digits = re.sub("[ .]", "", match[0])
+    """1 250 seats, 1.250 euros, 3, 500 ants."""
+    digits = re.sub("[ .,]", "", match[0])
     return number_match(match, int(digits), note=f"{match[0]} was read as {digits}")
 
 
@@ -165,7 +159,7 @@ ENGLISH_FORMS = (
             rf"(?=[1-9])(?:{after_words('are were has had have counted sold bought of costs made')}|(?<=[$€£]))"
             r"[1-9]\d{0,2}, \d{3}(?:, \d{3})?(?=\s[a-z]{3}|[.?]\s|[.?]?\Z)"
         ),
-        _split_group,
+        _joined,
         ",",
     ),
     NumberForm(

@@ -25,9 +25,9 @@ def _is_in_question(match: re.Match[str], text: str) -> bool:
 
 def _ordinal(match: re.Match[str], text: str) -> FormMatch | None:
     """On the 2nd day he sold 15 cups. It may be a number of the problem in a question and after "by the"."""
-    if not match["grade"] and (_is_in_question(match, text) or _COUNTED_ORDINAL.search(text_before(match, text))):
-        return None
-    return no_number(match, text)
+    if match["grade"]:
+        return no_number(match, text)
+    return _numbered(match, text)
 
 
 def _numbered(match: re.Match[str], text: str) -> FormMatch | None:
@@ -156,6 +156,6 @@ ENGLISH_NAMES = (
             r"|\bgrade (?:1[0-2]|[1-9])(?=\s(?:has|had|have|students?|kids|pupils|class|teachers?)\b)"
         ),
         no_number,
-        "rade",
+        "grade",
     ),
 )

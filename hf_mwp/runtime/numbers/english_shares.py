@@ -12,7 +12,8 @@ _DENOMINATORS = {
     "half": 2, "third": 3, "fourth": 4, "quarter": 4, "fifth": 5, "sixth": 6, "seventh": 7, "eighth": 8, "ninth": 9,
     "tenth": 10, "twelfth": 12, "sixteenth": 16, "twentieth": 20, "hundredth": 100, "thousandth": 1000,
 }  # fmt: skip
-_DENOMINATOR = "|".join(name for name in _DENOMINATORS if name != "half")
+_DENOMINATOR_NAMES = [name for name in _DENOMINATORS if name != "half"]
+_DENOMINATOR = "|".join(_DENOMINATOR_NAMES)
 _AFTER_FRACTION = re.compile(r"\s+(?:of|the|as|full|empty|done|finished|complete)\b")
 _MULTIPLES = {"couple": 2, "score": 20, "gross": 144}
 _SCALES = {"dozen": 12, "hundred": 100, "thousand": 1000, "million": 10**6, "billion": 10**9}
@@ -176,7 +177,7 @@ ENGLISH_SHARES = (
         "half of a scale",
         re.compile(r"\bhalf(?:-a-|\san?\s)(?P<scale>dozen|million|thousand|billion)\b", IGNORE_CASE),
         _half_a_scale,
-        "alf",
+        "half",
     ),
     NumberForm(
         "half without an article",
@@ -212,7 +213,7 @@ ENGLISH_SHARES = (
             IGNORE_CASE,
         ),
         _mixed_in_words,
-        f"half {' '.join(_DENOMINATORS)}",
+        " ".join(_DENOMINATORS),
     ),
     NumberForm(
         "decimal in words",
@@ -233,7 +234,7 @@ ENGLISH_SHARES = (
             IGNORE_CASE,
         ),
         _fraction_in_words,
-        " ".join(_DENOMINATORS),
+        " ".join(_DENOMINATOR_NAMES),
     ),
     NumberForm(
         "fraction of digits",

@@ -1,6 +1,5 @@
 """Functions that find and mask the numbers in problem texts."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from hf_mwp.utils.checked_types import checked
@@ -12,7 +11,7 @@ from .chinese_numerals import find_chinese_numerals
 from .digit_numbers import find_digit_numbers
 from .english_forms import ENGLISH_FORMS
 from .english_numerals import find_english_numerals
-from .number_form import FormMatch, NumberForm, find_forms
+from .number_form import FormMatch, find_forms
 from .number_mention import IN_DIGITS, NumberMention
 from .scale_words import scale_numbers
 from .units import convert_to_asked_unit
@@ -137,11 +136,13 @@ def mask_numbers(
         mentions = _with_number_words(text, mentions, language)
     notes: list[str] = []
     if number_reading != "original":
-        mentions = _with_forms(text, mentions, language, parse_number_words, number_reading)
+        searched = _as_searched(text, language)
+        mentions = _with_forms(text, searched, mentions, language, parse_number_words, number_reading)
         unread_forms = ()
         if language == "zh" and not reads_words:
             unread_forms = CHINESE_COUNTS
-        notes = _notes(text, mentions, language, unread_forms)
+        notes = [mention.note for mention in mentions if mention.note]
+        notes += find_unread(searched, mentions, language, unread_forms)
     segments = []
     start = 0
     for mention in mentions:
@@ -152,10 +153,15 @@ def mask_numbers(
 
 
 def _with_forms(
-    text: str, mentions: list[NumberMention], language: str, parse_number_words: bool | None, number_reading: str
+    text: str,
+    searched: str,
+    mentions: list[NumberMention],
+    language: str,
+    parse_number_words: bool | None,
+    number_reading: str,
 ) -> list[NumberMention]:
-    """Return the numbers with those in special forms, scaled and converted as this reading does."""
-    searched = _as_searched(text, language)
+    """Return the numbers of a text with those in special forms, scaled and converted as this reading does. `searched`
+    is [`_as_searched`] of the text."""
     matches = find_forms(searched, _FORMS[language, number_reading])
     if parse_number_words is False:
         matches = [match for match in matches if IN_DIGITS.search(text, match.start, match.end)]
@@ -168,19 +174,13 @@ def _with_forms(
     return mentions
 
 
-def _notes(text: str, mentions: list[NumberMention], language: str, unread_forms: Sequence[NumberForm]) -> list[str]:
-    """Return the notes of uncertain numbers, and those of words that may be unread numbers."""
-    notes = [mention.note for mention in mentions if mention.note]
-    return notes + find_unread(_as_searched(text, language), mentions, language, unread_forms)
-
-
 def _as_searched(text: str, language: str) -> str:
     """Return an English text in capitals (HOW MANY APPLES ...) in lower case, as the patterns of the forms expect it,
     and any other text unchanged. Offsets are the same in both."""
+    if language != "en" or not text.isupper():
+        return text
     lowered = text.lower()
-    if language == "en" and text.isupper() and len(lowered) == len(text):
-        return lowered
-    return text
+    return lowered if len(lowered) == len(text) else text
 
 
 def _with_number_words(text: str, mentions: list[NumberMention], language: str) -> list[NumberMention]:

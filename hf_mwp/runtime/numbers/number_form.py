@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 from hf_mwp.runtime.expressions.numbers import to_half_width
 
@@ -108,8 +109,8 @@ def asks_for(pattern: str, text: str) -> bool:
     return re.search(pattern, text[-CONTEXT:], re.IGNORECASE) is not None
 
 
-def unit_names(scales: Iterable[Mapping[str, int]]) -> str:
-    """Return a pattern for the names of all units, the longest first. Each scale has the sizes of its units."""
+def unit_names(scales: Iterable[Mapping[str, Any]]) -> str:
+    """Return a pattern for the names of all units, the longest first. The names are the keys of the scales."""
     names = set().union(*scales)
     return "|".join(sorted(names, key=len, reverse=True))
 

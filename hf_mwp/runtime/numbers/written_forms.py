@@ -16,18 +16,18 @@ def _latex_fraction(match: re.Match[str], text: str) -> FormMatch | None:
     whole = int(match["whole"] or 0)
     numerator = int(match["numerator"].strip("{} "))
     denominator = int(match["denominator"].strip("{} "))
+    return _fraction_match(match, whole, numerator, denominator)
+
+
+def _slash_fraction(match: re.Match[str], text: str) -> FormMatch | None:
+    return _fraction_match(match, 0, int(match[1]), int(match[2]))
+
+
+def _fraction_match(match: re.Match[str], whole: int, numerator: int, denominator: int) -> FormMatch | None:
     if not denominator:
         return None
     literal = fraction_literal(whole, numerator, denominator)
     return number_match(match, whole + Fraction(numerator, denominator), literal)
-
-
-def _fraction(match: re.Match[str], text: str) -> FormMatch | None:
-    numerator = int(match[1])
-    denominator = int(match[2])
-    if not denominator:
-        return None
-    return number_match(match, Fraction(numerator, denominator), fraction_literal(0, numerator, denominator))
 
 
 def _grouped(match: re.Match[str], text: str) -> FormMatch:
@@ -71,7 +71,7 @@ WRITTEN_FORMS = (
         _latex_fraction,
         "frac",
     ),
-    NumberForm("division slash", re.compile(r"(?<![\d.])(\d{1,3})\s?∕\s?(\d{1,4})(?![\d.]\d)"), _fraction, "∕"),
+    NumberForm("division slash", re.compile(r"(?<![\d.])(\d{1,3})\s?∕\s?(\d{1,4})(?![\d.]\d)"), _slash_fraction, "∕"),
     NumberForm(
         "groups",
         re.compile(
