@@ -52,6 +52,9 @@ class DataArguments(FileArguments):
     )
     augment_reverse: bool = option(False, "Add reversed training problems: the answer is given, a number is unknown.")
     augment_distractors: bool = option(False, "Add copies of training problems with irrelevant numbers.")
+    augment_properties: bool = option(
+        False, "Add copies of English training problems with irrelevant weights, ages, temperatures and the like."
+    )
     augment_comparisons: bool = option(False, "Add English problems that compare or add some of several counts.")
     augment_units: bool = option(False, "Add copies of training problems with a quantity or question in another unit.")
     augment_writing: float = option(

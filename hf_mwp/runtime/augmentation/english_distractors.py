@@ -10,11 +10,11 @@ from hf_mwp.runtime.problems.math_word_problem import MathWordProblem
 
 _TRIES = 20
 _MAX_STATEMENT = 100
-_SENTENCE = re.compile(r"\S.*?(?:(?<!\bMr)(?<!\bMrs)(?<!\bMs)(?<!\bDr)[.?!]+(?=\s|$)|$)", re.DOTALL)
+SENTENCE = re.compile(r"\S.*?(?:(?<!\bMr)(?<!\bMrs)(?<!\bMs)(?<!\bDr)[.?!]+(?=\s|$)|$)", re.DOTALL)
 _WORD = re.compile(r"[A-Za-z][a-z]+")
 _OPEN = re.compile(r"(?i)\b(?:if|how|what|when|who|which|each|every|per|total|this|these|those|that|another|other)\b")
 _PRONOUN = re.compile(r"\b(?:he|she|it|they|his|her|him|its|their|them|each)\b", re.IGNORECASE)
-_SUBJECT = re.compile(
+SUBJECT = re.compile(
     r"(?!He |She |It |They |You |We )([A-Z][a-z]+)"
     r" (?:has|had|bought|found|made|read|baked|ate|saw|picked|collected|sold|drew|got|took)\b"
 )
@@ -42,7 +42,7 @@ def add_english_distractors(problems: Sequence[MathWordProblem], seed: int) -> I
 
 def _opening(problem: MathWordProblem) -> Statement | None:
     """Return the first sentence of a problem if it has a single number and makes sense in a different problem."""
-    matches = list(_SENTENCE.finditer(problem.text))
+    matches = list(SENTENCE.finditer(problem.text))
     if len(matches) < 2:
         return None
     sentence = matches[0][0]
@@ -51,7 +51,7 @@ def _opening(problem: MathWordProblem) -> Statement | None:
         return None
     if _PRONOUN.match(sentence) or not sentence[0].isupper():
         return None
-    subject = _SUBJECT.match(sentence)
+    subject = SUBJECT.match(sentence)
     name = subject[1] if subject else ""
     return sentence, numbers[0].value, name
 
@@ -67,12 +67,12 @@ def _content(text: str) -> set[str]:
 
 
 def _distract(problem: MathWordProblem, statements: Sequence[Statement], rng: random.Random) -> tuple[str, int] | None:
-    sentences = _SENTENCE.findall(problem.text)
+    sentences = SENTENCE.findall(problem.text)
     if len(sentences) < 2 or not problem.masked.mentions or not problem.agrees() or not statements:
         return None
     used_words = _content(problem.text)
     used_values = problem.known_values
-    subject = _SUBJECT.search(problem.text)
+    subject = SUBJECT.search(problem.text)
     num_added = 0
     for _ in range(_TRIES):
         if num_added == 1 and rng.random() < 0.6:

@@ -8,6 +8,7 @@ _NAMES = {
     ".augmentation.distractors": ("add_distractors",),
     ".augmentation.english_comparisons": ("compare_counts",),
     ".augmentation.english_prices": ("write_prices",),
+    ".augmentation.english_properties": ("add_properties",),
     ".augmentation.number_writing": ("rewrite_numbers",),
     ".augmentation.reversed_problems": ("reverse_operations",),
     ".augmentation.step_questions": ("ask_steps",),

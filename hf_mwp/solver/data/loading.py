@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hf_mwp.runtime.problems import (
     MathWordProblem,
     add_distractors,
+    add_properties,
     compare_counts,
     convert_units,
     reverse_operations,
@@ -50,6 +51,7 @@ def load_mwp_dataset(
     solve_equations: bool = False,
     augment_reverse: bool = False,
     augment_distractors: bool = False,
+    augment_properties: bool = False,
     augment_comparisons: bool = False,
     augment_units: bool = False,
     augment_writing: float = 0.0,
@@ -103,6 +105,8 @@ def load_mwp_dataset(
             problems (with `extra_train`): the answer is given, a number unknown ([`~problems.reverse_operations`]).
         augment_distractors (`bool`, *optional*, defaults to `False`): Add copies of all training problems (with
             `extra_train`) with numbers that the question does not need ([`~problems.add_distractors`]).
+        augment_properties (`bool`, *optional*, defaults to `False`): Add copies of all English training problems (with
+            `extra_train`) with irrelevant weights, ages, temperatures and the like ([`~problems.add_properties`]).
         augment_comparisons (`bool`, *optional*, defaults to `False`): Add English problems that ask for the difference
             or sum of some of several counts ([`~problems.compare_counts`]).
         augment_units (`bool`, *optional*, defaults to `False`): Add copies of all training problems (with
@@ -161,6 +165,7 @@ def load_mwp_dataset(
                 examples[split] = _augment("reversed", examples[split], name)
     augmentations = {
         "distractors": augment_distractors,
+        "properties": augment_properties,
         "comparisons": augment_comparisons,
         "units": augment_units,
         "reversed": augment_reverse,
@@ -247,21 +252,12 @@ def _add_problems(
 
 
 def _augment(method: str, examples: list[Example], name: str | Path) -> list[Example]:
-    """Create problems without context from examples; `method` is `"distractors"`, `"comparisons"`, `"units"` or
-    `"reversed"`."""
+    """Create problems without context from examples; `method` is a key of `_AUGMENTATIONS`."""
     if not examples:
         raise DataError("there are no problems to augment", name)
     problems = [example.problem for example in examples]
-    if method == "distractors":
-        new_problems = _listed(add_distractors(problems))
-    elif method == "units":
-        new_problems = _listed(convert_units(problems))
-    elif method == "comparisons":
-        new_problems = compare_counts(problems)
-    else:
-        new_problems = map(reverse_operations, problems)
     new_examples = []
-    for example, problems_of_example in zip(examples, new_problems, strict=True):
+    for example, problems_of_example in zip(examples, _AUGMENTATIONS[method](problems), strict=True):
         for problem in problems_of_example:
             new_example = _changed(example, problem, context="")
             if problem.parse_number_words == example.parse_number_words:
@@ -271,10 +267,28 @@ def _augment(method: str, examples: list[Example], name: str | Path) -> list[Exa
     return new_examples
 
 
-def _listed(problems: Iterator[MathWordProblem | None]) -> Iterator[list[MathWordProblem]]:
-    """Yield a list with each problem, or an empty list for `None`."""
-    for problem in problems:
-        yield [] if problem is None else [problem]
+def _reversed(problems: Sequence[MathWordProblem]) -> Iterator[list[MathWordProblem]]:
+    return map(reverse_operations, problems)
+
+
+def _at_most_one(augment: Callable) -> Callable[[Sequence[MathWordProblem]], Iterator[list[MathWordProblem]]]:
+    """Return a function that yields a list for each problem: with the problem of `augment`, or empty for `None`."""
+
+    def augment_each(problems: Sequence[MathWordProblem]) -> Iterator[list[MathWordProblem]]:
+        for problem in augment(problems):
+            yield [] if problem is None else [problem]
+
+    return augment_each
+
+
+# Functions that yield the new problems of each problem.
+_AUGMENTATIONS = {
+    "distractors": _at_most_one(add_distractors),
+    "properties": _at_most_one(add_properties),
+    "comparisons": compare_counts,
+    "units": _at_most_one(convert_units),
+    "reversed": _reversed,
+}
 
 
 def _rewrite(examples: list[Example], share: float) -> list[Example]:
