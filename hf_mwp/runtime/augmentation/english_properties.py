@@ -99,7 +99,9 @@ class _ExtendedText:
         self._used_values = problem.known_values
         self._counts = _find_counts(problem)
         subject = SUBJECT.search(problem.text)
-        self._name = subject[1] if subject else ""
+        self._name = ""
+        if subject:
+            self._name = subject[1]
 
     def add(self, kind: Mapping[str, Any], rng: random.Random) -> None:
         """Add a property of a kind, an entry of `english_properties.toml`, if one fits."""
@@ -130,7 +132,9 @@ class _ExtendedText:
         if "{name}" in template:
             words["name"] = self._name
         if "{things}" in template:
-            words["things"] = count.things if count else ""
+            words["things"] = ""
+            if count is not None:
+                words["things"] = count.things
         if not all(words.values()):
             return None
         return words
@@ -142,7 +146,8 @@ class _ExtendedText:
         names = [name for name in ("n", "m", "part") if "{" + name + "}" in template]
         low, high = limits
         if "part" in names and count is not None:
-            low, high = 2, int(count.value) - 1
+            low = 2
+            high = int(count.value) - 1
         choices = [value for value in range(low, high + 1) if value not in self._used_values]
         if len(choices) < len(names):
             return None
