@@ -21,6 +21,7 @@ from hf_mwp.commands.terminal.console import make_console, make_table
 from hf_mwp.runtime.problems import (
     MathWordProblem,
     add_distractors,
+    add_properties,
     convert_units,
     reverse_operations,
     rewrite_numbers,
@@ -59,6 +60,7 @@ def english_sets(data_dir: str | None) -> Sets:
         "gsm8k_steps": problems_of("gsm8k_steps", data_dir),
         "ASDiv-A": asdiv,
         **augmented_sets(asdiv),
+        "irrelevant properties": [problem for problem in add_properties(asdiv, 7) if problem is not None],
         "prices": list(write_prices(300, seed=99)),
     }
 

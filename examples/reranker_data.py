@@ -7,7 +7,8 @@ Create problems for fitting the re-ranker of an English student, most of which i
 
 A solver is surer of its training problems than of new ones, also with dropout. The file has the held-out problems of
 GSM8K (those of `examples/compact_english.yaml`) and `gsm8k_steps`, copies of them with irrelevant numbers (three
-each), reversed problems, comparisons of counts, and a sample of the training problems.
+each) and irrelevant properties (two each), reversed problems, comparisons of counts, and a sample of the training
+problems.
 """
 
 import argparse
@@ -16,7 +17,13 @@ import sys
 from itertools import chain
 from pathlib import Path
 
-from hf_mwp.runtime.problems import MathWordProblem, add_distractors, compare_counts, reverse_operations
+from hf_mwp.runtime.problems import (
+    MathWordProblem,
+    add_distractors,
+    add_properties,
+    compare_counts,
+    reverse_operations,
+)
 from hf_mwp.solver.data import load_mwp_dataset, problem_from_row
 from hf_mwp.utils.files import write_json_lines
 
@@ -26,10 +33,12 @@ NUM_TRAINING = 1200
 
 
 def held_out_copies(problems: list[MathWordProblem]) -> list[MathWordProblem]:
-    """Return the copies of held-out problems: with irrelevant numbers, reversed, and comparisons of counts."""
+    """Return the copies of held-out problems: with irrelevant numbers and properties, reversed, and comparisons."""
     augmented = []
     for seed in (97, 98, 99):
         augmented.extend(add_distractors(problems, seed))
+    for seed in (98, 99):
+        augmented.extend(add_properties(problems, seed))
     for problem in problems:
         augmented.extend(reverse_operations(problem))
     for comparisons in compare_counts(problems, 2, 99):
