@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from hf_mwp.runtime.numbers.masked_text import NUMBER_READINGS
 from hf_mwp.utils.checks import check_options, check_weight
 from hf_mwp.utils.files import writing_weights
 from hf_mwp.utils.option import option
@@ -40,12 +41,20 @@ class MixArguments:
         locate=locate_solver,
     )
     pretrained_weight: float = option(0.2, "Share of the pretrained weights; 0.2 in the paper.")
+    number_reading: str | None = option(
+        None,
+        "Forms of numbers that the averaged solver reads: original, plain, or people. Without it, `solvers` must have "
+        "the same reading.",
+        choices=NUMBER_READINGS,
+    )
     output_dir: str | None = option(None, "Folder for the mixed solver.", required=True, affects_result=False)
     overwrite: bool = option(False, "Replace an existing model in the folder.", affects_result=False)
 
     def __post_init__(self):
         check_options(self)
         if self.solvers is None:
+            if self.number_reading is not None:
+                raise ValueError("`number_reading` has no effect without `solvers`. Omit it.")
             if None in (self.pretrained, self.distilled):
                 raise ValueError("`pretrained` and `distilled`, or `solvers`, must be given.")
         elif self.pretrained is not None or self.distilled is not None or len(self.solvers) < 2:
@@ -86,6 +95,9 @@ def mix_solvers(options: MixArguments) -> tuple[Solver, MwpProcessor]:
 
     if options.solvers is not None:
         solvers, processors = zip(*map(load_solver, options.solvers), strict=True)
+        if options.number_reading is not None:
+            for processor in processors:
+                processor.number_reading = options.number_reading
         processor = processors[0]
         first_rules = _rules_of(solvers[0], processor)
         for name, solver, solver_processor in zip(options.solvers, solvers, processors, strict=True):

@@ -5,6 +5,7 @@ import torch
 from transformers import AutoModel
 
 from hf_mwp.commands.main import main
+from hf_mwp.solver.batches import MwpProcessor
 from hf_mwp.solver.models import AthenaModel, MwpSolver
 from tests.commands.folders import contents, save_solver
 from tests.tiny import tiny_processor, tiny_solver
@@ -74,6 +75,16 @@ def test_solvers_are_averaged(siblings, tmp_path, output_of):
         torch.testing.assert_close(mean, (weights[0][name] + weights[1][name] + weights[2][name]) / 3)
 
 
+def test_number_reading_is_chosen_for_solvers_that_differ_in_it(siblings, tmp_path, error_of):
+    processor = tiny_processor()
+    processor.number_reading = "people"
+    other = save_solver(tmp_path / "people", processor)
+    argv = ["mix", "--solvers", siblings[0], other, "--output_dir", str(tmp_path / "mean")]
+    assert "number_reading differ" in error_of(*argv)
+    assert main([str(part) for part in [*argv, "--number_reading", "people"]]) == 0
+    assert MwpProcessor.from_pretrained(tmp_path / "mean").number_reading == "people"
+
+
 def save_athena(folder, depth, **decoder_fields):
     """Save a solver with a thought-expansion decoder whose deepest training target has this depth."""
     processor = tiny_processor()
@@ -98,6 +109,7 @@ def test_average_searches_as_deep_as_its_deepest_solver(tmp_path):
         (["--pretrained=a"], "`distilled`"),
         (["--solvers=a"], "`solvers`"),
         (["--solvers", "a", "b", "--distilled=c"], "`pretrained`.*`distilled`"),
+        (["--pretrained=a", "--distilled=b", "--number_reading=people"], "mix: `number_reading`.*`solvers`"),
         (["--solvers", "a", "b", "--pretrained_weight=0.9"], "mix: `pretrained_weight`.*`solvers`"),
     ],
 )
