@@ -2,6 +2,7 @@
 Takes pictures of the page of `hf-mwp app` with headless Chromium: `page.png` and, in Chinese, `page_zh.png`, which
 needs a Chinese font. Pillow, which Matplotlib installs, crops them.
 
+    apt-get install chromium fonts-wqy-microhei  # on Debian and Ubuntu
     python examples/results/screenshot.py
 """
 
