@@ -42,10 +42,8 @@ COMMANDS = "\n".join(code for language, code in BLOCKS if language == "bash").sp
 COMMANDS = [line for line in COMMANDS if line.strip()]
 
 # Commands of both pages, and what they print.
-SHOWN = {}
-for page in PAGES:
-    shown_commands = re.findall(r"^(hf-mwp solve [^\n]*)\n```\n\n```text\n(.*?)^```", TEXTS[page], re.DOTALL | re.MULTILINE)
-    SHOWN.update(shown_commands)
+SHOWN_COMMAND = re.compile(r"^(hf-mwp solve [^\n]*)\n```\n\n```text\n(.*?)^```", re.DOTALL | re.MULTILINE)
+SHOWN = dict(SHOWN_COMMAND.findall("\n".join(TEXTS.values())))
 
 FEW_STEPS = ["--max_steps", "2", "--max_train_samples", "60", "--max_eval_samples", "20", "--use_cpu"]
 SMALLER = {
