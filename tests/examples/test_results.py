@@ -84,7 +84,7 @@ def test_figures_of_the_english_student_are_those_of_the_records(page):
     (model,) = json.loads((RESULTS / "compact_english" / "family.json").read_text("utf-8"))["models"]
     assert [megabytes, milliseconds] == [f"{model['megabytes']:.1f}", f"{model['milliseconds']:.1f}"]
     asdiv, mawps, svamp = re.findall(r"\d+\.\d", answers)
-    record = "people_english/evaluations/published"
+    record = "properties_english/evaluations/published"
     assert mawps == share(f"{record}-mawps-reranked")
     assert svamp == share(f"{record}-svamp-reranked")
     right = 0
