@@ -19,6 +19,8 @@ from pathlib import Path
 from distillation import SEED, VOCABULARY, settle
 from measuring import Clock, restart_with_threads, show_report, table
 
+from hf_mwp.runtime.expressions import Expression
+
 
 CACHE = Path(__file__).parents[2] / ".bench"
 FORMS = ("batched", "decoder one by one", "one by one", "encoder alone")
@@ -106,6 +108,43 @@ class Setting:
             question_positions=batch["question_positions"],
             plans=batch["plans"],
         )
+
+
+# Operations of thoughts with any number of terms: sign, sign of an inverted term, and value without terms.
+SIGNS = {"ADD": ("+", "-", "0"), "MUL": ("*", "/", "1")}
+INVERSES = {"ADD": "NEG", "MUL": "INV"}
+
+
+def expression_of(thought: tuple) -> Expression:
+    """Return a thought of the reference, a nested tuple, as an expression."""
+    operation, *children = thought
+    if operation == "NUM":
+        return Expression(f"N{children[0]}")
+    if operation == "CON":
+        (value,) = children
+        if value.denominator == 1:
+            return Expression(str(value))
+        return Expression(str(float(value)))
+    if operation == "NEG":
+        return Expression("-", Expression("0"), expression_of(children[0]))
+    if operation == "INV":
+        return Expression("/", Expression("1"), expression_of(children[0]))
+    if operation == "HALF":
+        return Expression("/", expression_of(children[0]), Expression("2"))
+    if operation == "ROOT":
+        return Expression("^", expression_of(children[0]), Expression("0.5"))
+    sign, inverse_sign, neutral = SIGNS[operation]
+    inverse = INVERSES[operation]
+    tree = None
+    # Inverted terms come last.
+    for child in sorted(children, key=lambda child: child[0] == inverse):
+        if child[0] == inverse:
+            tree = Expression(inverse_sign, tree or Expression(neutral), expression_of(child[1]))
+        elif tree is None:
+            tree = expression_of(child)
+        else:
+            tree = Expression(sign, tree, expression_of(child))
+    return tree
 
 
 class OneByOne:
@@ -250,7 +289,7 @@ def solve(setting: Setting, peer: OneByOne, args: argparse.Namespace, name: str)
             sequences = output.sequences[:, 0].tolist()
             for row, ids, peer_answer in zip(rows, sequences, peer_answers, strict=True):
                 answer = setting.processor.decode(ids).canonical()
-                equal += answer == peer.twin.infix(peer_answer).canonical()
+                equal += answer == expression_of(peer_answer).canonical()
                 right += answer == setting.processor.decode(row["labels"]).canonical()
     seconds = {form: clock.cpu / args.problems for form, clock in clocks.items()}
     return {"solving": seconds, "equal": equal, "right": right}

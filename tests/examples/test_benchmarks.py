@@ -1,6 +1,7 @@
 """The clocks, counters and reports of the benchmarks; no time is asserted."""
 
 import sys
+from fractions import Fraction
 from functools import partial
 from types import SimpleNamespace
 
@@ -9,6 +10,7 @@ import torch
 from transformers import pipeline
 
 import hf_mwp
+from hf_mwp.runtime.expressions import Expression
 from hf_mwp.runtime.plausibility import FEATURES
 from tests.examples.scripts import EXAMPLES
 from tests.tiny import tiny_dataset, tiny_processor, tiny_rows, tiny_solver
@@ -36,6 +38,24 @@ def count_calls(measuring):
         return counter.calls
 
     return count_calls
+
+
+@pytest.mark.parametrize(
+    ("thought", "equation"),
+    [
+        (("NUM", 1), "N1"),
+        (("CON", Fraction(1, 2)), "0.5"),
+        (("MUL", ("INV", ("NUM", 1)), ("NUM", 0), ("CON", Fraction(100))), "N0*100/N1"),
+        (("ADD", ("NEG", ("NUM", 0)), ("CON", Fraction(1))), "1-N0"),
+        (("ADD", ("NEG", ("NUM", 0)), ("NEG", ("NUM", 1))), "0-N0-N1"),
+        (("HALF", ("ROOT", ("NUM", 0))), "N0^0.5/2"),
+        (("NEG", ("INV", ("NUM", 0))), "0-1/N0"),
+    ],
+)
+def test_thought_of_the_reference_as_an_expression(thought, equation):
+    from athena import expression_of
+
+    assert expression_of(thought).canonical() == Expression.from_infix(equation).canonical()
 
 
 def test_views_are_not_counted(count_calls):
