@@ -9,6 +9,7 @@ that scores and equations agree before it measures. Each number of threads runs 
 import argparse
 import json
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -105,6 +106,7 @@ def share_table(figures: dict) -> str:
         ["the same in random order", f"{figures['padding_shuffled']:.1%}"],
         [f"operator calls of a training step of {size}", f"{figures['calls']:,}"],
         ["the same, peer", f"{figures['peer_calls']:,}"],
+        ["forward and backward on a GPU, median of the batches", f"{statistics.median(figures['gpu_calls']):,.0f}"],
     ]
     return table(["", "measured"], rows)
 

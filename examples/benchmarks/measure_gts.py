@@ -1,12 +1,14 @@
 """Measurements of `gts.py` in one process with a fixed number of threads."""
 
 import argparse
+import copy
 import random
 from pathlib import Path
+from unittest import mock
 
 import peer as peers
 import torch
-from measuring import Clock, OperatorCounter, PeakMemory, clock
+from measuring import Clock, GpuOperators, OperatorCounter, PeakMemory, clock
 from transformers.utils.logging import disable_progress_bar
 
 from hf_mwp import MwpCollator, MwpProcessor, MwpSolver, MwpStudentConfig, MwpStudentModel, load_mwp_dataset
@@ -231,6 +233,19 @@ def single(batch: dict, index: int) -> dict:
     return problem
 
 
+def calls_on_gpu(solver: MwpSolver, batch: dict) -> int:
+    """Return the operator calls of forward and backward on a GPU, counted on the meta device."""
+    solver = copy.deepcopy(solver).to("meta")
+    batch = {name: values.to("meta") for name, values in batch.items()}
+    # Transformers leaves out a mask that hides nothing, but tensors on the meta device have no values to look at.
+    keep_mask = mock.patch("transformers.masking_utils._ignore_bidirectional_mask_sdpa", return_value=False)
+    with OperatorCounter() as counter:
+        with GpuOperators(), keep_mask:
+            loss = solver(**batch).loss
+        loss.backward()
+    return counter.calls
+
+
 def measure_training(
     solver: MwpSolver,
     peer: peers.Peer,
@@ -266,7 +281,9 @@ def measure_training(
         decoder_step(solver, batch, clocks["decoder_step"])
     num_problems = sum(map(len, batches[1:]))
     figures = {name: figure(total, num_problems) for name, total in clocks.items()}
-    return {**figures, "calls": counter.calls, "peer_calls": peer_counter.calls}
+    calls = {"calls": counter.calls, "peer_calls": peer_counter.calls}
+    calls["gpu_calls"] = [calls_on_gpu(solver, collator(rows)) for rows in batches]
+    return {**figures, **calls}
 
 
 def decoder_step(solver: MwpSolver, batch: dict, total: Clock) -> None:

@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import torch.nn.functional as F
+from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
@@ -77,6 +79,47 @@ class OperatorCounter(TorchDispatchMode):
         is_view = any(alias_info is not None and not alias_info.is_write for alias_info in alias_infos)
         self.calls += not is_view
         return operator(*args, **(kwargs or {}))
+
+
+class GpuOperators(TorchFunctionMode):
+    """
+    Runs a block on the meta device with the operators of a GPU: dropout and attention are one call each there, and
+    several calls on a CPU. For models with dropout and with a mask for attention.
+    """
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        if function is F.dropout:
+            return _gpu_dropout(*args, **kwargs)
+        if function is F.scaled_dot_product_attention:
+            return _gpu_attention(*args, **kwargs)
+        return function(*args, **kwargs)
+
+
+def _gpu_dropout(
+    states: torch.Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+) -> torch.Tensor:
+    """Call the operator to which PyTorch's dropout is dispatched on a GPU."""
+    if training and p > 0:
+        states, _ = torch.native_dropout(states, p, training)
+    return states
+
+
+def _gpu_attention(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attn_mask: torch.Tensor,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    **other: Any,
+) -> torch.Tensor:
+    """Call the operator to which PyTorch's attention with a mask is dispatched on a GPU."""
+    bias = query.new_zeros(attn_mask.shape).masked_fill(~attn_mask, -torch.inf)
+    bias = bias.expand(*query.shape[:3], key.shape[2])
+    attention = torch.ops.aten._scaled_dot_product_efficient_attention
+    states, *_ = attention(query, key, value, bias, True, dropout_p, is_causal)
+    return states
 
 
 class PeakMemory(TorchDispatchMode):

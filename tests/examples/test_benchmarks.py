@@ -71,6 +71,22 @@ def test_backward_pass_is_counted(count_calls):
     assert count_calls(loss.backward) >= 2
 
 
+def test_dropout_and_attention_are_one_call_each_on_a_gpu(count_calls, measuring):
+    states = torch.ones(2, 1, 6, 8, device="meta")
+    mask = torch.ones(2, 1, 6, 6, dtype=torch.bool, device="meta")
+
+    def compute():
+        dropped = torch.nn.functional.dropout(states, p=0.1)
+        return torch.nn.functional.scaled_dot_product_attention(dropped, dropped, dropped, mask, dropout_p=0.1)
+
+    with measuring.GpuOperators():
+        assert compute().shape == states.shape
+        calls = count_calls(compute)
+    # Dropout, attention, and three calls that turn the mask into what is added to the scores.
+    assert calls == 5
+    assert count_calls(compute) > 10
+
+
 def test_peak_memory_is_the_most_at_one_time(measuring):
     before = torch.ones(1000)
     with measuring.PeakMemory() as memory:
