@@ -96,9 +96,7 @@ class GpuOperators(TorchFunctionMode):
         return function(*args, **kwargs)
 
 
-def _gpu_dropout(
-    states: torch.Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
-) -> torch.Tensor:
+def _gpu_dropout(states: torch.Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> torch.Tensor:
     """Call the operator to which PyTorch's dropout is dispatched on a GPU."""
     if training and p > 0:
         states, _ = torch.native_dropout(states, p, training)

@@ -135,11 +135,14 @@ class RuntimeSolver(FolderSearch):
                             states, number_positions, num_beams, num_beams, max_decode_length, score_margin
                         )
                     beam = replace(beam, trees=read_trees(trees, self.reader.vocabulary.decode))
+                    if reranker is not None:
+                        scores = reranker.verify(problem, beam.trees, states, number_positions)
+                        beam = replace(beam, verifier_scores=scores)
                 except NotFiniteError:
                     beam = replace(beam, fault=self._not_finite)
         ranked = None
         if reranker is not None:
-            ranked = tuple(reranker.rerank(problem, beam.trees))
+            ranked = tuple(reranker.rerank(problem, beam.trees, beam.verifier_scores))
         return Answer(problem, beam, ranked)
 
     @cached_property

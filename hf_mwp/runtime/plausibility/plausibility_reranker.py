@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hf_mwp.runtime.expressions import Expression
 from hf_mwp.runtime.expressions.evaluation import Number
@@ -30,8 +30,16 @@ from hf_mwp.utils.json_fields import (
 from hf_mwp.utils.usage_error import UsageError
 
 from .candidate_answer import CandidateAnswer, candidate_answers
-from .features import FEATURE_LIST, FEATURES, Feature, feature_row
+from .features import FEATURE_LIST, FEATURES, feature_row
 from .question import Question
+from .violations import MOST_VIOLATIONS, NEGATIVE, complaint_of, faults_of, violations_of
+
+
+if TYPE_CHECKING:
+    # The options of `hf-mwp rerank` do not need NumPy.
+    import numpy as np
+
+    from .answer_verifier import AnswerVerifier
 
 
 # Folders of the re-rankers included in the package, by language.
@@ -49,22 +57,12 @@ RERANKER = {
     "feature_list": TEXT,
     "min_beams": optional(integer(2, MAX_BEAMS)),
     "confidence": optional(object_of(number(-MAX_WEIGHT, MAX_WEIGHT))),
+    "verifier_weight": optional(number(-MAX_WEIGHT, MAX_WEIGHT), default=0.0),
 }
-# Maximum number of reasons against an answer, and minimum share of each in the difference between two scores.
-MOST_VIOLATIONS = 2
-LEAST_SHARE = 0.2
+# Maximum number of answers that the verifier reads, those with the highest weighted sums of features.
+MAX_VERIFIED = 8
 # Factor of the plausibility of an impossible answer, which would be near 1 if the beam has no other.
 IMPOSSIBLE_FACTOR = 0.1
-_NEGATIVE = next(feature for feature in FEATURES if feature.name == "negative")
-# Features that are named as reasons against the first answer, too. Of 832 answers that the published Chinese solver
-# chose for problems of Ape210k and Math23k, at most a quarter of those with one of these features were right (of all:
-# 56 %). Negative answers have a rule of their own.
-FAULTS = (
-    *("zero", "not_whole_counted", "not_whole_days", "money_decimals", "share_above_one", "share_one", "in_text_used"),
-    *("negative_step", "zero_step", "shares_added", "unused_ratios", "by_one"),
-)
-# In "How much does it cost?", feature list 3 reads the verb as a unit, which is not shown.
-MISREAD_UNITS = ("doe", "did", "will", "would", "can", "could", "should", "are", "was", "were", "ha", "have", "had")
 # Terms of `PlausibilityReranker.confidence` besides the features, and the range of its log odds.
 CONSTANT_TERM = "constant"
 SHARE_TERM = "share"
@@ -111,6 +109,9 @@ class PlausibilityReranker:
         confidence (`Mapping[str, float]`, *optional*): Weights of a logistic regression for the probability that the
             first answer is right, from its softmax (`share`, as log odds), its features, and a `constant`. Without
             it, the plausibility is the softmax.
+        verifier_weight (`float`, *optional*, defaults to 0.0): Weight of the score of the verifier.
+        verifier ([`AnswerVerifier`], *optional*): Network that reads the text and an equation together; see
+            [`~PlausibilityReranker.verify`]. It belongs to one solver, whose hidden states it reads.
 
     Raises:
         PlausibilityError: If the weights belong to a different version of the features or are not finite, or if a
@@ -125,6 +126,8 @@ class PlausibilityReranker:
     feature_list: str = FEATURE_LIST
     min_beams: int | None = None
     confidence: Mapping[str, float] | None = None
+    verifier_weight: float = 0.0
+    verifier: AnswerVerifier | None = field(default=None, compare=False, repr=False)
 
     file_name = "plausibility.json"
 
@@ -144,6 +147,8 @@ class PlausibilityReranker:
         unknown = sorted(set(self.confidence or ()) - names - {CONSTANT_TERM, SHARE_TERM})
         if unknown:
             raise PlausibilityError(f"`confidence` has unknown terms: {', '.join(unknown)}")
+        if self.verifier_weight and self.verifier is None:
+            raise PlausibilityError("`verifier_weight` is set, but there is no `verifier`")
         check_fit(self.num_beams, self.min_beams)
 
     def check(self, language: str, num_beams: int | None = None) -> int:
@@ -162,7 +167,58 @@ class PlausibilityReranker:
             )
         return self.num_beams if num_beams is None else num_beams
 
-    def rerank(self, problem: MathWordProblem, trees: Sequence[tuple[Expression, float]]) -> list[RankedAnswer]:
+    def verify(
+        self,
+        problem: MathWordProblem,
+        trees: Sequence[tuple[Expression, float]],
+        states: np.ndarray,
+        number_positions: Sequence[int],
+        limit: int | None = MAX_VERIFIED,
+    ) -> tuple[float, ...]:
+        """
+        Let the verifier read the text with the answers that have the highest weighted sums of features.
+
+        Args:
+            problem ([`MathWordProblem`]): The problem.
+            trees (`Sequence[tuple[Expression, float]]`): Trees as for [`~PlausibilityReranker.rerank`].
+            states (`np.ndarray` of shape `(S, H)`): The solver's hidden states of the text.
+            number_positions (`Sequence[int]`): Index of the token of each number.
+            limit (`int`, *optional*, defaults to 8): Maximum number of answers that are read; `None`: all.
+
+        Returns:
+            `tuple[float, ...]`: A score for each tree. Those that are not read have the lowest score of the others.
+                Empty without a verifier.
+        """
+        if self.verifier is None or not trees:
+            return ()
+        answers = candidate_answers(Question.read(problem, trees), trees)
+        if not answers:
+            return ()
+        scores = self._weighted_sums([feature_row(answer) for answer in answers])
+        order = sorted(range(len(answers)), key=lambda index: -scores[index])
+        chosen = [answers[index].best for index in order[:limit]]
+        numbers = [float(value) for value in problem.values]
+        equations = [tree.expression for tree in chosen]
+        verified = self.verifier(states, number_positions, numbers, equations)
+        readable = [score for score in verified if not math.isnan(score)]
+        lowest = min(readable, default=0.0)
+        tree_scores = [lowest] * len(trees)
+        for tree, score in zip(chosen, verified, strict=True):
+            if not math.isnan(score):
+                tree_scores[tree.rank] = score
+        return tuple(tree_scores)
+
+    def _weighted_sums(self, rows: Sequence[Sequence[float]]) -> list[float]:
+        """Return the weighted sum of each row of features."""
+        weights = [float(self.weights[feature.name]) for feature in FEATURES]
+        return [math.fsum(map(operator.mul, row, weights)) for row in rows]
+
+    def rerank(
+        self,
+        problem: MathWordProblem,
+        trees: Sequence[tuple[Expression, float]],
+        verifier_scores: Sequence[float] = (),
+    ) -> list[RankedAnswer]:
         """
         Rank the answers in a beam, highest weighted sum first. Negative counts and measures are impossible, unless the
         text or the question suggests otherwise (temperatures, debts, differences). They keep their rank, since a
@@ -172,6 +228,8 @@ class PlausibilityReranker:
         Args:
             problem ([`MathWordProblem`]): The problem. Its equation and answer are not used.
             trees (`Sequence[tuple[Expression, float]]`): Trees over number slots with log probabilities, best first.
+            verifier_scores (`Sequence[float]`, *optional*): Scores of [`~PlausibilityReranker.verify`] for the trees.
+                Without them, the features alone decide.
 
         Returns:
             `list[RankedAnswer]`: An answer for each different value; empty if no tree has a value.
@@ -187,7 +245,10 @@ class PlausibilityReranker:
             return []
         rows = [feature_row(answer) for answer in answers]
         weights = [float(self.weights[feature.name]) for feature in FEATURES]
-        scores = [math.fsum(map(operator.mul, row, weights)) for row in rows]
+        scores = self._weighted_sums(rows)
+        if verifier_scores:
+            for index, answer in enumerate(answers):
+                scores[index] += self.verifier_weight * verifier_scores[answer.best.rank]
         highest = max(scores)
         total = math.fsum(math.exp(score - highest) for score in scores)
         order = sorted(range(len(answers)), key=lambda index: (-scores[index], answers[index].best.rank))
@@ -197,11 +258,11 @@ class PlausibilityReranker:
             answer = answers[index]
             plausibility = math.exp(scores[index] - highest) / total
             if ranked:
-                violations = _violations(answer, rows[index], best_row, weights)
+                violations = violations_of(answer, rows[index], best_row, weights)
             else:
-                violations = _faults(answer, rows[index], weights)
+                violations = faults_of(answer, rows[index], weights)
             if self._is_impossible(answer):
-                complaint = _complaint(_NEGATIVE, answer)
+                complaint = complaint_of(NEGATIVE, answer)
                 violations = [complaint, *(violation for violation in violations if violation != complaint)]
                 plausibility *= IMPOSSIBLE_FACTOR
             if self.confidence:
@@ -236,6 +297,9 @@ class PlausibilityReranker:
         }
         if self.confidence:
             content["confidence"] = {name: round(float(weight), 4) for name, weight in self.confidence.items()}
+        if self.verifier is not None:
+            content["verifier_weight"] = round(float(self.verifier_weight), 4)
+            self.verifier.save_pretrained(save_directory)
         write_json(Path(save_directory) / self.file_name, content)
 
     @classmethod
@@ -256,6 +320,10 @@ class PlausibilityReranker:
             fields = check_fields(read_mapping(path), RERANKER, path, closed=True)
         except UsageError as error:
             raise PlausibilityError(f"{error} {remedy}.") from error
+        if fields["verifier_weight"]:
+            from .answer_verifier import AnswerVerifier
+
+            fields["verifier"] = AnswerVerifier.from_pretrained(name_or_path, **kwargs)
         try:
             return cls(**fields)
         except PlausibilityError as error:
@@ -275,59 +343,6 @@ def confidence_terms(share: float, row: Sequence[float]) -> dict[str, float]:
     for feature, value in zip(FEATURES, row, strict=True):
         terms[feature.name] = value
     return terms
-
-
-def _faults(answer: CandidateAnswer, row: Sequence[float], weights: Sequence[float]) -> list[str]:
-    """Return the faults of an answer that do not depend on other answers, heaviest first."""
-    faults = []
-    if answer.question.unit in MISREAD_UNITS:
-        return faults
-    for feature, value, weight in zip(FEATURES, row, weights, strict=True):
-        if feature.name in FAULTS and value > 0 and weight < 0:
-            faults.append((weight * value, _complaint(feature, answer)))
-    complaints = [complaint for _, complaint in sorted(faults)]
-    return list(dict.fromkeys(complaints))
-
-
-def _violations(
-    answer: CandidateAnswer, row: Sequence[float], best_row: Sequence[float], weights: Sequence[float]
-) -> list[str]:
-    """Return the reasons against an answer (`"2.4 人"`): the features that lower its score most."""
-    losses = [weight * (best - value) for weight, best, value in zip(weights, best_row, row, strict=True)]
-    least = LEAST_SHARE * sum(loss for loss in losses if loss > 0)
-    shown_value = _shown_value(answer)
-    complaints = []
-    for index in sorted(range(len(losses)), key=lambda index: -losses[index]):
-        loss = losses[index]
-        if len(complaints) == MOST_VIOLATIONS or loss <= 0 or loss < least:
-            break
-        # Skip features that speak for the best answer instead of against this answer.
-        feature = FEATURES[index]
-        is_larger = row[index] > best_row[index]
-        if is_larger != (feature.worse == "larger"):
-            continue
-        complaint = _complaint(feature, answer)
-        # At most one reason shows the value.
-        repeats_value = shown_value in complaint and shown_value in "\n".join(complaints)
-        if complaint and complaint not in complaints and not repeats_value:
-            complaints.append(complaint)
-    return complaints
-
-
-def _complaint(feature: Feature, answer: CandidateAnswer) -> str:
-    """Return the reason against an answer that a feature is, empty if it is none."""
-    answer_kind = "answer"
-    if len(answer.question.kinds) == 1:
-        (answer_kind,) = answer.question.kinds
-    answer_kind = answer_kind.replace("counted", "count")
-    unit = answer.question.unit or answer_kind
-    if unit in MISREAD_UNITS:
-        unit = "answer"
-    return feature.complaint.format(value=_shown_value(answer), unit=unit, kind=answer_kind)
-
-
-def _shown_value(answer: CandidateAnswer) -> str:
-    return f"{float(answer.value):.6g}"
 
 
 def check_fit(num_beams: int, min_beams: int | None = None, regularization: float = 1.0) -> None:

@@ -1,15 +1,16 @@
 """Functions that solve many problems in batches: encoding, padding, beam search and re-ranking."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from torch import Tensor
 
 from hf_mwp.compress.models.fingerprints import hash_model, hash_processing
 from hf_mwp.compress.trainers.unknown_tokens import special_ids
-from hf_mwp.runtime.answer import Beam, check_search, not_finite, read_trees
+from hf_mwp.runtime.answer import Beam, Trees, check_search, not_finite, read_trees
 from hf_mwp.runtime.default_search import count_beams
 from hf_mwp.runtime.plausibility import PlausibilityReranker
 from hf_mwp.runtime.problems import MathWordProblem, refusal
@@ -19,6 +20,7 @@ from hf_mwp.solver.metrics.matching import ANSWER_MATCHES
 from hf_mwp.solver.models import SolveOutput, Solver
 from hf_mwp.utils.checked_types import checked
 from hf_mwp.utils.checks import check_at_least_one
+from hf_mwp.utils.files import content_digest
 from hf_mwp.utils.length_batches import batches_by_length
 from hf_mwp.utils.unknown_tokens import share_of_unknown
 
@@ -27,6 +29,10 @@ from .solver_prediction import SolverPrediction
 
 
 INPUTS = ("input_ids", "attention_mask", "number_positions")
+
+Verification = Callable[[MathWordProblem, Trees, np.ndarray, Sequence[int]], tuple[float, ...]]
+"""Function of a problem, the trees of its beam, the solver's hidden states of its text and the positions of its
+numbers, such as [`PlausibilityReranker.verify`]. Returns a score for each tree."""
 
 
 @checked
@@ -99,14 +105,15 @@ def solve_problems(
     if score_margin is not None:
         settings["score_margin"] = score_margin
     if unfinished is None:
-        beams = find_beams(model, processor, problems, batch_size, progress, **settings)
+        verify = verification(reranker)
+        beams = find_beams(model, processor, problems, batch_size, progress, verify, **settings)
     else:
-        beams = find_kept_beams(unfinished, model, processor, problems, batch_size, progress, **settings)
+        beams = find_kept_beams(unfinished, model, processor, problems, batch_size, progress, reranker, **settings)
     predictions = []
     for problem, beam in zip(problems, beams, strict=True):
         ranked = None
         if reranker is not None:
-            ranked = tuple(reranker.rerank(problem, beam.trees))
+            ranked = tuple(reranker.rerank(problem, beam.trees, beam.verifier_scores))
         predictions.append(SolverPrediction(problem, beam, ranked, answer_match))
     return predictions
 
@@ -117,10 +124,11 @@ def find_beams(
     problems: Sequence[MathWordProblem],
     batch_size: int | None,
     progress: ProgressBar,
+    verify: Verification | None = None,
     **settings: float | None,
 ) -> list[Beam]:
-    """Search for the best trees of each problem with the `settings` of [`solve_batch`]. A beam has no tree if the
-    problem is refused ([`~problems.refusal`]) or all its numbers are cut off."""
+    """Search for the best trees of each problem with the `settings` of [`solve_batch`], and `verify` them. A beam has
+    no tree if the problem is refused ([`~problems.refusal`]) or all its numbers are cut off."""
     beams = [Beam()] * len(problems)
     # Encode the problems that are not refused.
     indices = [index for index, problem in enumerate(problems) if refusal(problem) is None]
@@ -155,11 +163,22 @@ def find_beams(
             index = indices[row]
             trees = read_trees(finished_sequences[place], processor.decode)
             beams[index] = replace(beams[index], trees=trees, capped=capped[place])
+            if verify is not None:
+                states = solved.encoder_hidden_states[place, : columns["length"][row]].float().cpu().numpy()
+                scores = verify(problems[index], trees, states, columns["number_positions"][row])
+                beams[index] = replace(beams[index], verifier_scores=scores)
             if not finite[place]:
                 beams[index] = replace(beams[index], fault=fault)
     if was_training:
         model.train()
     return beams
+
+
+def verification(reranker: PlausibilityReranker | None) -> Verification | None:
+    """Return the function by which a re-ranker verifies trees, `None` if it has no verifier."""
+    if reranker is None or reranker.verifier is None:
+        return None
+    return reranker.verify
 
 
 def _padded_rows(
@@ -209,13 +228,18 @@ def find_kept_beams(
     problems: Sequence[MathWordProblem],
     batch_size: int | None,
     progress: ProgressBar,
+    reranker: PlausibilityReranker | None = None,
     **settings: float | None,
 ) -> list[Beam]:
     """Search for beams as [`find_beams`] does, cached in a folder by [`kept_records`]."""
     facts = {"model": hash_model(model), "processor": hash_processing(processor), "dtype": str(model.dtype)} | settings
+    verify = verification(reranker)
+    if verify is not None:
+        # The weights decide which answers are verified.
+        facts |= {"verifier": content_digest(reranker.verifier.file), "weights": dict(reranker.weights)}
 
     def search(chunk: Sequence[MathWordProblem]) -> Iterator[dict[str, Any]]:
-        for beam in find_beams(model, processor, chunk, batch_size, None, **settings):
+        for beam in find_beams(model, processor, chunk, batch_size, None, verify, **settings):
             trees = [(processor.vocabulary.encode(tree), score) for tree, score in beam.trees]
             yield vars(beam) | {"trees": trees}
 

@@ -344,9 +344,11 @@ class MwpSolver(PreTrainedModel, Solver):
         if score_margin is not None:
             self.decoder.check_score_margin(score_margin)
             extra["score_margin"] = score_margin
-        return self.decoder.generate(
+        solved = self.decoder.generate(
             states, attention_mask, number_positions, num_beams, max_length, num_return_sequences, **extra
         )
+        solved.encoder_hidden_states = states
+        return solved
 
 
 def _check_weights(

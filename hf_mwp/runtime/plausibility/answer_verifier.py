@@ -1,0 +1,221 @@
+"""The answer verifier: a small network that reads the text and an equation together, in NumPy."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hf_mwp.runtime.encoder import apply_linear, gelu, softmax
+from hf_mwp.runtime.expressions import Expression
+from hf_mwp.runtime.weights import Linear, Weights, read_metadata
+from hf_mwp.utils.downloads import find_beside
+from hf_mwp.utils.json_fields import TEXT, check_fields, damaged, integer, list_of, number
+from hf_mwp.utils.usage_error import UsageError
+
+from .equation_nodes import EquationNodes, read_equation
+
+
+MAX_WIDTH = 65_536
+
+# Fields of the configuration, in the metadata of the file.
+CONFIG = {
+    "symbols": list_of(TEXT),
+    "num_attention_heads": integer(1, MAX_WIDTH),
+    "layer_norm_eps": number(0, 1),
+}
+CONFIG_KEY = "config"
+
+
+class AnswerVerifier:
+    """
+    Network that scores equations for a text, by attention from the nodes of an equation's tree to each other and to
+    the solver's hidden states of the text. [`AnswerVerifierModel`] is the same network in PyTorch.
+
+    The solver scores an equation symbol by symbol, from the root on, and knows no values. The verifier reads a
+    complete equation with the values of its subtrees (verifiers of Cobbe et al., 2021,
+    https://huggingface.co/papers/2110.14168, which read a solution's text).
+
+    Args:
+        file (`str` or `Path`): File of the weights, whose metadata have the configuration.
+
+    Raises:
+        UsageError: The file is missing or damaged.
+    """
+
+    file_name = "verifier.safetensors"
+
+    def __init__(self, file: str | PathLike) -> None:
+        self.file = Path(file)
+        weights = Weights(self.file.parent, [self.file.name])
+        config = _read_config(self.file)
+        self.symbol_ids = {symbol: index for index, symbol in enumerate(config["symbols"])}
+        self.num_heads = config["num_attention_heads"]
+        self.epsilon = config["layer_norm_eps"]
+        self.symbols = weights["symbol_embeddings.weight"]
+        self.positions = weights["position_embeddings.weight"]
+        self.depths = weights["depth_embeddings.weight"]
+        self.number_projection = weights.linear("number_projection")
+        self.value_projection = weights.linear("value_projection")
+        self.layers = []
+        while f"layers.{len(self.layers)}.output.weight" in weights:
+            self.layers.append(_Layer(weights, f"layers.{len(self.layers)}."))
+        self.norm = weights["norm.weight"], weights["norm.bias"]
+        self.hidden = weights.linear("hidden")
+        self.score = weights.linear("score")
+        self.width = self.symbols.shape[1]
+        self.encoder_width = self.number_projection[0].shape[0]
+        if len(self.symbols) != len(self.symbol_ids) + 1 or self.width % self.num_heads:
+            raise damaged(f"{self.file} has a configuration that does not fit its weights")
+
+    @classmethod
+    def from_pretrained(cls, name_or_path: str | PathLike, **kwargs) -> AnswerVerifier | None:
+        """Load the verifier of a solver's folder or Hub repository, `None` if there is none. `kwargs` (`revision`,
+        `token`, ...) are passed to the download. Raises `UsageError` if its file is damaged."""
+        path = find_beside(name_or_path, cls.file_name, **kwargs)
+        return None if path is None else cls(path)
+
+    def save_pretrained(self, save_directory: str | PathLike) -> None:
+        """Copy the verifier's file to a folder, such as the model folder."""
+        target = Path(save_directory) / self.file_name
+        if not target.exists() or not target.samefile(self.file):
+            shutil.copyfile(self.file, target)
+
+    def __call__(
+        self,
+        states: np.ndarray,
+        number_positions: Sequence[int],
+        numbers: Sequence[float],
+        equations: Sequence[Expression],
+    ) -> list[float]:
+        """
+        Return the score of each equation, higher for one that fits the text better.
+
+        Args:
+            states (`np.ndarray` of shape `(S, H)`): The solver's hidden states of the text.
+            number_positions (`Sequence[int]`): Index of the token of each number.
+            numbers (`Sequence[float]`): Values of the numbers.
+            equations (`Sequence[Expression]`): Trees over number slots.
+
+        Returns:
+            `list[float]`: The scores, NaN for an equation that the verifier cannot read.
+
+        Raises:
+            UsageError: The states have a different width than those of the verifier's solver.
+        """
+        width = states.shape[-1]
+        if width != self.encoder_width:
+            raise UsageError(
+                f"The verifier {self.file} reads hidden states of width {self.encoder_width}, but those of this "
+                f"solver have width {width}. Use the re-ranker in the solver's own folder."
+            )
+        scores = [float("nan")] * len(equations)
+        readable = []
+        sequences = []
+        for index, equation in enumerate(equations):
+            nodes = read_equation(equation, numbers, self.symbol_ids)
+            if nodes is not None:
+                readable.append(index)
+                sequences.append(nodes)
+        if sequences:
+            computed = self._compute(states, number_positions, sequences)
+            for index, score in zip(readable, computed, strict=True):
+                scores[index] = score
+        return scores
+
+    def _compute(
+        self, states: np.ndarray, number_positions: Sequence[int], sequences: Sequence[EquationNodes]
+    ) -> list[float]:
+        """Return the scores of equations. Their nodes are the rows of one matrix, and attend to nodes of their own
+        equation only."""
+        lengths = [len(nodes.symbols) for nodes in sequences]
+        equation_of = np.repeat(np.arange(len(sequences)), lengths)
+        is_other = equation_of[:, None] != equation_of
+        hidden = self._embed(states, number_positions, sequences)
+        for layer in self.layers:
+            normalised = self._normalise(hidden, layer.attention_norm)
+            query, key, value = np.split(apply_linear(layer.query_key_value, normalised), 3, -1)
+            hidden = hidden + apply_linear(layer.attention_output, self._attend(query, key, value, is_other))
+            query = apply_linear(layer.text_query, self._normalise(hidden, layer.text_norm))
+            key, value = np.split(apply_linear(layer.text_key_value, states), 2, -1)
+            hidden = hidden + apply_linear(layer.text_output, self._attend(query, key, value))
+            inner = apply_linear(layer.intermediate, self._normalise(hidden, layer.output_norm))
+            hidden = hidden + apply_linear(layer.output, gelu(inner))
+        # The start symbols.
+        starts = np.cumsum([0, *lengths[:-1]])
+        summary = self._normalise(hidden[starts], self.norm)
+        scores = apply_linear(self.score, gelu(apply_linear(self.hidden, summary)))
+        return scores[:, 0].tolist()
+
+    def _embed(
+        self, states: np.ndarray, number_positions: Sequence[int], sequences: Sequence[EquationNodes]
+    ) -> np.ndarray:
+        """Return the embeddings `(n, width)` of all nodes of all equations."""
+        number_states = apply_linear(self.number_projection, states[np.array(number_positions)])
+        table = np.concatenate([self.symbols, number_states])
+        symbols = []
+        depths = []
+        values = []
+        positions = []
+        for nodes in sequences:
+            symbols += nodes.symbols
+            depths += nodes.depths
+            values += nodes.values
+            positions += range(len(nodes.symbols))
+        embeddings = table[symbols] + self.positions[positions] + self.depths[depths]
+        return embeddings + apply_linear(self.value_projection, np.array(values, np.float32))
+
+    def _attend(
+        self, query: np.ndarray, key: np.ndarray, value: np.ndarray, hidden_keys: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Return the contexts `(n, width)` of queries, without keys where `hidden_keys` `(n, keys)` is true."""
+        query, key, value = (self._split_heads(rows) for rows in (query, key, value))
+        scores = query @ key.transpose(0, 2, 1)
+        scores *= (self.width // self.num_heads) ** -0.5
+        if hidden_keys is not None:
+            scores[:, hidden_keys] = -np.inf
+        contexts = softmax(scores) @ value
+        return contexts.transpose(1, 0, 2).reshape(-1, self.width)
+
+    def _split_heads(self, rows: np.ndarray) -> np.ndarray:
+        """Return rows `(n, width)` as `(heads, n, size)`."""
+        return rows.reshape(len(rows), self.num_heads, -1).transpose(1, 0, 2)
+
+    def _normalise(self, rows: np.ndarray, norm: Linear) -> np.ndarray:
+        centred = rows - rows.mean(-1, keepdims=True)
+        deviation = np.sqrt((centred * centred).mean(-1, keepdims=True) + self.epsilon)
+        weight, bias = norm
+        return centred / deviation * weight + bias
+
+
+def _read_config(file: Path) -> dict[str, Any]:
+    """Return the configuration in the metadata of a verifier's file."""
+    try:
+        config = json.loads(read_metadata(file).get(CONFIG_KEY, ""))
+    except ValueError as error:
+        raise damaged(f"{file} has no configuration of a verifier") from error
+    return check_fields(config, CONFIG, file)
+
+
+class _Layer:
+    """Weights of a layer: attention to the nodes of the equation, attention to the text, feed-forward network."""
+
+    def __init__(self, weights: Weights, prefix: str) -> None:
+        def norm(name: str) -> Linear:
+            return weights[f"{prefix}{name}.weight"], weights[f"{prefix}{name}.bias"]
+
+        self.attention_norm = norm("attention_norm")
+        self.query_key_value = weights.linear(f"{prefix}query_key_value")
+        self.attention_output = weights.linear(f"{prefix}attention_output")
+        self.text_norm = norm("text_norm")
+        self.text_query = weights.linear(f"{prefix}text_query")
+        self.text_key_value = weights.linear(f"{prefix}text_key_value")
+        self.text_output = weights.linear(f"{prefix}text_output")
+        self.output_norm = norm("output_norm")
+        self.intermediate = weights.linear(f"{prefix}intermediate")
+        self.output = weights.linear(f"{prefix}output")
