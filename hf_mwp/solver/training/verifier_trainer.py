@@ -1,6 +1,6 @@
 """Trainer of answer verifiers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -13,7 +13,6 @@ from hf_mwp.solver.models import Solver
 from hf_mwp.solver.models.answer_verifier import AnswerVerifierModel
 
 from .collator_epoch import CollatorEpoch
-from .verifier_rows import VerifierCollator
 
 
 class VerifierTrainer(Trainer):
@@ -34,7 +33,7 @@ class VerifierTrainer(Trainer):
         model: AnswerVerifierModel,
         args: TrainingArguments,
         rows: Sequence[Mapping[str, Any]],
-        collator: VerifierCollator,
+        collator: Callable[[Sequence[Mapping[str, Any]]], dict[str, Tensor]],
     ) -> None:
         callbacks = [CollatorEpoch(collator)]
         super().__init__(model, args, train_dataset=rows, data_collator=collator, callbacks=callbacks)

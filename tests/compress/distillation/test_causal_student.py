@@ -377,8 +377,16 @@ def test_models_with_adapters_are_refused():
     config = peft.LoraConfig(target_modules=["q_proj"], task_type="CAUSAL_LM")
     with pytest.raises(ValueError, match="merge_and_unload"):
         make_causal_student(peft.get_peft_model(tiny_teacher(), config), 1)
+
+
+def test_models_with_adapters_of_transformers_are_refused():
+    peft = pytest.importorskip("peft")
     teacher = tiny_teacher()
-    teacher.add_adapter(config)
+    try:
+        teacher.add_adapter(peft.LoraConfig(target_modules=["q_proj"], task_type="CAUSAL_LM"))
+    except ValueError as error:
+        # Transformers 5.24 needs PEFT 0.22.
+        pytest.skip(str(error))
     with pytest.raises(ValueError, match="merge_and_unload"):
         make_causal_student(teacher, 1)
 
