@@ -186,7 +186,9 @@ def solver_and_batch(**fields):
 
 
 def verifier_and_batch():
-    config = AnswerVerifierConfig(encoder_hidden_size=8, hidden_size=16, num_attention_heads=2, num_features=3)
+    config = AnswerVerifierConfig(
+        encoder_hidden_size=8, hidden_size=16, num_attention_heads=2, features=["a", "b", "c"]
+    )
     batch = {
         "encoder_hidden_states": torch.ones(2, 7, 8),
         "attention_mask": torch.ones(2, 7, dtype=torch.long),

@@ -20,6 +20,7 @@ from hf_mwp.utils.json_fields import TEXT, check_fields, damaged, integer, list_
 from hf_mwp.utils.usage_error import UsageError
 
 from .equation_nodes import EquationNodes, read_equation
+from .features import FEATURES
 
 
 MAX_WIDTH = 65_536
@@ -27,10 +28,19 @@ MAX_WIDTH = 65_536
 # Fields of the configuration, in the metadata of the file.
 CONFIG = {
     "symbols": list_of(TEXT),
+    "features": list_of(TEXT),
     "num_attention_heads": integer(1, MAX_WIDTH),
     "layer_norm_eps": number(0, 1),
 }
 CONFIG_KEY = "config"
+
+SOLVER_FEATURES = ("log_mass", "num_trees", "rank")
+"""Features of the solver's probability, which is too sure of its own training problems."""
+
+FEATURE_INDICES = [index for index, feature in enumerate(FEATURES) if feature.name not in SOLVER_FEATURES]
+"""Indices of the features that a verifier reads."""
+
+FEATURE_NAMES = [FEATURES[index].name for index in FEATURE_INDICES]
 
 
 class AnswerVerifier:
@@ -63,6 +73,9 @@ class AnswerVerifier:
         self.depths = weights["depth_embeddings.weight"]
         self.number_projection = weights.linear("number_projection")
         self.value_projection = weights.linear("value_projection")
+        self.feature_hidden = weights.linear("feature_hidden")
+        self.feature_projection = weights.linear("feature_projection")
+        self.feature_scale = weights["feature_scale"]
         self.layers = []
         while f"layers.{len(self.layers)}.output.weight" in weights:
             self.layers.append(_Layer(weights, f"layers.{len(self.layers)}."))
@@ -71,6 +84,10 @@ class AnswerVerifier:
         self.score = weights.linear("score")
         self.width = self.symbols.shape[1]
         self.encoder_width = self.number_projection[0].shape[0]
+        if config["features"] != FEATURE_NAMES:
+            raise UsageError(
+                f"{self.file} was trained with other features of answers. Train it again with `hf-mwp train-verifier`."
+            )
         if len(self.symbols) != len(self.symbol_ids) + 1 or self.width % self.num_heads:
             raise damaged(f"{self.file} has a configuration that does not fit its weights")
 
@@ -93,6 +110,7 @@ class AnswerVerifier:
         number_positions: Sequence[int],
         numbers: Sequence[float],
         equations: Sequence[Expression],
+        rows: Sequence[Sequence[float]],
     ) -> list[float]:
         """
         Return the score of each equation, higher for one that fits the text better.
@@ -102,6 +120,7 @@ class AnswerVerifier:
             number_positions (`Sequence[int]`): Index of the token of each number.
             numbers (`Sequence[float]`): Values of the numbers.
             equations (`Sequence[Expression]`): Trees over number slots.
+            rows (`Sequence[Sequence[float]]`): Features of their answers, see [`FEATURES`].
 
         Returns:
             `list[float]`: The scores, NaN for an equation that the verifier cannot read.
@@ -118,26 +137,36 @@ class AnswerVerifier:
         scores = [float("nan")] * len(equations)
         readable = []
         sequences = []
+        features = []
         for index, equation in enumerate(equations):
             nodes = read_equation(equation, numbers, self.symbol_ids)
             if nodes is not None:
                 readable.append(index)
                 sequences.append(nodes)
+                features.append([rows[index][place] for place in FEATURE_INDICES])
         if sequences:
-            computed = self._compute(states, number_positions, sequences)
+            scaled = np.array(features, np.float32) / self.feature_scale
+            computed = self._compute(states, number_positions, sequences, scaled)
             for index, score in zip(readable, computed, strict=True):
                 scores[index] = score
         return scores
 
     def _compute(
-        self, states: np.ndarray, number_positions: Sequence[int], sequences: Sequence[EquationNodes]
+        self,
+        states: np.ndarray,
+        number_positions: Sequence[int],
+        sequences: Sequence[EquationNodes],
+        features: np.ndarray,
     ) -> list[float]:
         """Return the scores of equations. Their nodes are the rows of one matrix, and attend to nodes of their own
         equation only."""
         lengths = [len(nodes.symbols) for nodes in sequences]
         equation_of = np.repeat(np.arange(len(sequences)), lengths)
         is_other = equation_of[:, None] != equation_of
+        starts = np.cumsum([0, *lengths[:-1]])
         hidden = self._embed(states, number_positions, sequences)
+        described = gelu(apply_linear(self.feature_hidden, features))
+        hidden[starts] += apply_linear(self.feature_projection, described)
         for layer in self.layers:
             normalised = self._normalise(hidden, layer.attention_norm)
             query, key, value = np.split(layer.query_key_value(normalised), 3, -1)
@@ -147,8 +176,6 @@ class AnswerVerifier:
             hidden = hidden + layer.text_output(self._attend(query, key, value))
             inner = layer.intermediate(self._normalise(hidden, layer.output_norm))
             hidden = hidden + layer.output(gelu(inner))
-        # The start symbols.
-        starts = np.cumsum([0, *lengths[:-1]])
         summary = self._normalise(hidden[starts], self.norm)
         scores = apply_linear(self.score, gelu(apply_linear(self.hidden, summary)))
         return scores[:, 0].tolist()

@@ -194,12 +194,13 @@ class PlausibilityReranker:
         answers = candidate_answers(Question.read(problem, trees), trees)
         if not answers:
             return ()
-        scores = self._weighted_sums([feature_row(answer) for answer in answers])
-        order = sorted(range(len(answers)), key=lambda index: -scores[index])
-        chosen = [answers[index].best for index in order[:limit]]
+        rows = [feature_row(answer) for answer in answers]
+        scores = self._weighted_sums(rows)
+        order = sorted(range(len(answers)), key=lambda index: -scores[index])[:limit]
+        chosen = [answers[index].best for index in order]
         numbers = [float(value) for value in problem.values]
         equations = [tree.expression for tree in chosen]
-        verified = self.verifier(states, number_positions, numbers, equations)
+        verified = self.verifier(states, number_positions, numbers, equations, [rows[index] for index in order])
         readable = [score for score in verified if not math.isnan(score)]
         lowest = min(readable, default=0.0)
         tree_scores = [lowest] * len(trees)

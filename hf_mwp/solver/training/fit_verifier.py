@@ -1,17 +1,18 @@
 """Function that trains an answer verifier on the beams of a solver."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors.torch import save_file
+from torch import Tensor
 from transformers import TrainingArguments, set_seed
 from transformers.trainer_utils import get_last_checkpoint
 
 from hf_mwp.compress.models.fingerprints import hash_model, hash_processing
-from hf_mwp.runtime.plausibility.answer_verifier import CONFIG, CONFIG_KEY, AnswerVerifier
+from hf_mwp.runtime.plausibility.answer_verifier import CONFIG, CONFIG_KEY, FEATURE_NAMES, AnswerVerifier
 from hf_mwp.runtime.plausibility.plausibility_reranker import PlausibilityError
 from hf_mwp.runtime.problems import MathWordProblem
 from hf_mwp.solver.batches.mwp_processor import MwpProcessor
@@ -24,12 +25,16 @@ from hf_mwp.utils.checked_types import checked
 from hf_mwp.utils.files import remove_folder
 from hf_mwp.utils.job import digest_of
 
-from .verifier_rows import FEATURE_INDICES, VerifierCollator, verifier_rows
+from .verifier_rows import VerifierCollator, verifier_rows
 from .verifier_trainer import VerifierTrainer
 
 
 BEAMS_FOLDER = "beams"
 CHECKPOINTS_FOLDER = "checkpoints"
+NUM_SCALED = 5000
+"""Maximum number of problems whose features determine their scale."""
+
+MIN_SCALE = 0.05
 SAVE_STEPS = 500
 """Number of steps between checkpoints."""
 
@@ -52,9 +57,8 @@ def fit_verifier(
 ) -> AnswerVerifier:
     """
     Train an [`AnswerVerifier`] on the beams of a solver: for each problem, one right answer against up to six wrong
-    ones, with a softmax over them. It is trained beside a linear layer on the features of the re-ranker except the
-    solver's probability, so that it learns what they do not say. [`fit_reranker`] then weighs the verifier, the
-    features and the probability.
+    ones, with a softmax over them. It reads the features of the re-ranker, too, except the solver's probability.
+    [`fit_reranker`] then weighs its score, the features and the probability.
 
     An interrupted call with the same arguments resumes: the beams and the last checkpoint are kept in `output_dir`
     until the training is complete.
@@ -102,10 +106,11 @@ def fit_verifier(
     verifier_config = AnswerVerifierConfig(
         encoder_hidden_size=model.config.hidden_size,
         symbols=symbols,
-        num_features=len(FEATURE_INDICES),
+        features=FEATURE_NAMES,
         **(config or {}),
     )
     verifier = AnswerVerifierModel(verifier_config)
+    verifier.feature_scale.copy_(_feature_scale(rows))
     facts = {
         "model": hash_model(model),
         "processor": hash_processing(processor),
@@ -140,6 +145,14 @@ def fit_verifier(
     for name in (BEAMS_FOLDER, CHECKPOINTS_FOLDER):
         remove_folder(folder / name)
     return fitted
+
+
+def _feature_scale(rows: Sequence[Mapping[str, Any]]) -> Tensor:
+    """Return the standard deviations of the features, at least 0.05."""
+    features = []
+    for row in rows[:NUM_SCALED]:
+        features += row["features"]
+    return torch.tensor(features).std(0).clamp_min(MIN_SCALE)
 
 
 def save_verifier(verifier: AnswerVerifierModel, save_directory: str | Path) -> AnswerVerifier:

@@ -8,9 +8,10 @@ import torch
 from torch import Tensor
 
 from hf_mwp.runtime.answer import Trees
+from hf_mwp.runtime.plausibility.answer_verifier import FEATURE_INDICES
 from hf_mwp.runtime.plausibility.candidate_answer import candidate_answers
 from hf_mwp.runtime.plausibility.equation_nodes import VALUE_SIZE, read_equation
-from hf_mwp.runtime.plausibility.features import FEATURES, feature_row
+from hf_mwp.runtime.plausibility.features import feature_row
 from hf_mwp.runtime.plausibility.question import Question
 from hf_mwp.runtime.problems import MathWordProblem
 from hf_mwp.solver.batches.mwp_processor import MwpProcessor
@@ -18,12 +19,6 @@ from hf_mwp.solver.metrics import answers_match
 from hf_mwp.solver.models.answer_verifier.modeling_answer_verifier import PADDING
 from hf_mwp.solver.solving.reranker_beams import right_answer
 
-
-SOLVER_FEATURES = ("log_mass", "num_trees", "rank")
-"""Features of the solver's probability, which is too sure of its own training problems."""
-
-FEATURE_INDICES = [index for index, feature in enumerate(FEATURES) if feature.name not in SOLVER_FEATURES]
-"""Indices of the features that a verifier is trained beside."""
 
 NUM_TOP = 4
 """Number of the most probable wrong answers in a training row."""

@@ -6,13 +6,15 @@ import torch
 
 import hf_mwp
 from hf_mwp.runtime.plausibility import AnswerVerifier, PlausibilityError, PlausibilityReranker
+from hf_mwp.runtime.plausibility.answer_verifier import FEATURE_NAMES
 from hf_mwp.runtime.plausibility.candidate_answer import candidate_answers
+from hf_mwp.runtime.plausibility.features import FEATURES, feature_row
 from hf_mwp.runtime.plausibility.question import Question
 from hf_mwp.solver.models.answer_verifier import AnswerVerifierConfig, AnswerVerifierModel
 from hf_mwp.solver.solving.solve_problems import find_beams
 from hf_mwp.solver.training import fit_verifier as fit_verifier_module
 from hf_mwp.solver.training.fit_verifier import save_verifier
-from hf_mwp.solver.training.verifier_rows import FEATURE_INDICES, VerifierCollator, verifier_rows
+from hf_mwp.solver.training.verifier_rows import VerifierCollator, verifier_rows
 from hf_mwp.solver.training.verifier_trainer import VerifierTrainer
 from hf_mwp.utils.usage_error import UsageError
 from tests.tiny import tiny_processor, tiny_rows, tiny_solver
@@ -51,7 +53,7 @@ def new_verifier(solved):
     model, processor, *_ = solved
     symbols = [*processor.vocabulary.operators, *processor.vocabulary.constants]
     config = AnswerVerifierConfig(
-        encoder_hidden_size=model.config.hidden_size, symbols=symbols, num_features=len(FEATURE_INDICES), **SMALL
+        encoder_hidden_size=model.config.hidden_size, symbols=symbols, features=FEATURE_NAMES, **SMALL
     )
     torch.manual_seed(1)
     return AnswerVerifierModel(config).eval()
@@ -81,6 +83,7 @@ def test_numpy_scores_are_those_of_pytorch(solved, new_verifier, tmp_path):
             row["number_positions"],
             [float(value) for value in problem.values],
             [answer.best.expression for answer in answers],
+            [feature_row(answer) for answer in answers],
         )
         assert scores == pytest.approx(expected[index, : len(scores)].tolist(), abs=1e-5)
 
@@ -89,8 +92,11 @@ def test_score_does_not_depend_on_the_other_equations(solved, new_verifier, tmp_
     verifier = save_verifier(new_verifier, tmp_path)
     states = np.random.default_rng(0).normal(size=(9, verifier.encoder_width)).astype(np.float32)
     equations = [hf_mwp.Expression.from_infix(text) for text in ("N0+N1", "N1-N0", "N0*N1/N1")]
-    together = verifier(states, [2, 5], [3.0, 4.0], equations)
-    alone = [verifier(states, [2, 5], [3.0, 4.0], [equation])[0] for equation in equations]
+    rows = np.random.default_rng(1).normal(size=(3, len(FEATURES)))
+    together = verifier(states, [2, 5], [3.0, 4.0], equations, rows)
+    alone = []
+    for equation, row in zip(equations, rows, strict=True):
+        alone += verifier(states, [2, 5], [3.0, 4.0], [equation], [row])
     assert together == pytest.approx(alone, abs=1e-5)
     assert len({round(score, 4) for score in together}) == 3
 
@@ -98,14 +104,15 @@ def test_score_does_not_depend_on_the_other_equations(solved, new_verifier, tmp_
 def test_equation_with_an_unknown_constant_is_not_read(new_verifier, tmp_path):
     verifier = save_verifier(new_verifier, tmp_path)
     states = np.ones((4, verifier.encoder_width), np.float32)
-    scores = verifier(states, [1], [3.0], [hf_mwp.Expression.from_infix(text) for text in ("N0*987", "N0*N0")])
+    equations = [hf_mwp.Expression.from_infix(text) for text in ("N0*987", "N0*N0")]
+    scores = verifier(states, [1], [3.0], equations, np.ones((2, len(FEATURES))))
     assert np.isnan(scores[0]) and np.isfinite(scores[1])
 
 
 def test_states_of_another_width_are_refused(new_verifier, tmp_path):
     verifier = save_verifier(new_verifier, tmp_path)
     with pytest.raises(UsageError, match="width"):
-        verifier(np.ones((4, 3), np.float32), [1], [3.0], [hf_mwp.Expression.from_infix("N0+1")])
+        verifier(np.ones((4, 3), np.float32), [1], [3.0], [hf_mwp.Expression.from_infix("N0+1")], [[0.0]])
 
 
 def test_damaged_file_is_named(new_verifier, tmp_path):

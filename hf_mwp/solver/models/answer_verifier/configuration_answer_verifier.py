@@ -13,8 +13,8 @@ class AnswerVerifierConfig(PreTrainedConfig):
         encoder_hidden_size (`int`, *optional*, defaults to 312): Width of the hidden states of the text.
         symbols (`list[str]`, *optional*, defaults to `["+", "-", "*", "/", "^"]`):
             Operators and constants of the solver, in the order of its ids.
-        num_features (`int`, *optional*, defaults to 0): Number of features of the layer `feature_scores`, which the
-            verifier is trained beside.
+        features (`list[str]`, *optional*, defaults to `[]`): Names of the re-ranker's features of an answer that the
+            network reads.
         hidden_size (`int`, *optional*, defaults to 256): Width of the nodes' states.
         num_hidden_layers (`int`, *optional*, defaults to 2): Number of layers.
         num_attention_heads (`int`, *optional*, defaults to 4): Number of attention heads.
@@ -27,7 +27,7 @@ class AnswerVerifierConfig(PreTrainedConfig):
 
     encoder_hidden_size: int = 312
     symbols: list[str] | tuple[str, ...] = ("+", "-", "*", "/", "^")
-    num_features: int = 0
+    features: list[str] | tuple[str, ...] = ()
     hidden_size: int = 256
     num_hidden_layers: int = 2
     num_attention_heads: int = 4
@@ -37,6 +37,7 @@ class AnswerVerifierConfig(PreTrainedConfig):
 
     def __post_init__(self, **kwargs):
         self.symbols = list(self.symbols)
+        self.features = list(self.features)
         super().__post_init__(**kwargs)
 
     def validate_verifier(self):

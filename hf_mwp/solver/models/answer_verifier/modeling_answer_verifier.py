@@ -59,10 +59,12 @@ class AnswerVerifierModel(PreTrainedModel):
         self.hidden = nn.Linear(width, width)
         self.score = nn.Linear(width, 1)
         self.dropout = nn.Dropout(config.dropout)
-        # Only for training, so that the network learns what these features do not say.
-        self.feature_scores = None
-        if config.num_features:
-            self.feature_scores = nn.Linear(config.num_features, 1, bias=False)
+        num_features = len(config.features)
+        self.feature_hidden = nn.Linear(num_features, width)
+        self.feature_projection = nn.Linear(width, width)
+        # Only for training: the re-ranker has weights of its own for the features.
+        self.feature_scores = nn.Linear(num_features, 1, bias=False)
+        self.register_buffer("feature_scale", torch.ones(num_features))
         self.post_init()
 
     @torch.no_grad()
@@ -72,7 +74,9 @@ class AnswerVerifierModel(PreTrainedModel):
         elif isinstance(module, nn.LayerNorm):
             init.ones_(module.weight)
             init.zeros_(module.bias)
-        elif isinstance(module, nn.Linear):
+        elif isinstance(module, AnswerVerifierModel):
+            init.ones_(module.feature_scale)
+        elif isinstance(module, nn.Linear) and module.in_features:
             bound = module.in_features**-0.5
             init.uniform_(module.weight, -bound, bound)
             if module.bias is None:
@@ -89,7 +93,7 @@ class AnswerVerifierModel(PreTrainedModel):
         symbols: Tensor,
         depths: Tensor,
         values: Tensor,
-        features: Tensor | None = None,
+        features: Tensor,
         labels: Tensor | None = None,
     ) -> AnswerVerifierOutput:
         """
@@ -103,33 +107,24 @@ class AnswerVerifierModel(PreTrainedModel):
                 Symbols of the nodes of each equation, see [`EquationNodes`]; -1 for padding.
             depths (`torch.LongTensor` of shape `(B, C, T)`), values (`torch.FloatTensor` of shape `(B, C, T, 7)`):
                 Their depths and the features of their values.
-            features (`torch.FloatTensor` of shape `(B, C, num_features)`, *optional*): Features of the re-ranker.
+            features (`torch.FloatTensor` of shape `(B, C, features)`): Features of the equations' answers.
             labels (`torch.BoolTensor` of shape `(B, C)`, *optional*): Whether an equation has the right value.
         """
-        scores = self._scores(encoder_hidden_states, attention_mask, number_positions, symbols, depths, values)
+        features = features / self.feature_scale
+        hidden = self._embed(encoder_hidden_states, number_positions, symbols, depths, values, features)
+        scores = self._scores(hidden, encoder_hidden_states, attention_mask, symbols)
         loss = None
         if labels is not None:
-            totals = scores
-            if self.feature_scores is not None:
-                totals = totals + self.feature_scores(features).squeeze(-1)
+            totals = scores + self.feature_scores(features).squeeze(-1)
             lowest = torch.finfo(totals.dtype).min
             totals = totals.masked_fill(symbols[..., 0] == PADDING, lowest)
             right = totals.masked_fill(~labels, lowest)
             loss = (totals.logsumexp(1) - right.logsumexp(1)).mean()
         return AnswerVerifierOutput(loss=loss, logits=scores)
 
-    def _scores(
-        self,
-        states: Tensor,
-        attention_mask: Tensor,
-        number_positions: Tensor,
-        symbols: Tensor,
-        depths: Tensor,
-        values: Tensor,
-    ) -> Tensor:
-        """Return the scores `(B, C)`."""
+    def _scores(self, hidden: Tensor, states: Tensor, attention_mask: Tensor, symbols: Tensor) -> Tensor:
+        """Return the scores `(B, C)` of equations from the embeddings `(B, C, T, width)` of their nodes."""
         batch, num_equations, length = symbols.shape
-        hidden = self._embed(states, number_positions, symbols, depths, values)
         hidden = self.dropout(hidden).flatten(0, 1)
         node_mask = symbols.flatten(0, 1) != PADDING
         # Attention needs a key for equations that pad a problem, too.
@@ -142,9 +137,15 @@ class AnswerVerifierModel(PreTrainedModel):
         return scores.view(batch, num_equations)
 
     def _embed(
-        self, states: Tensor, number_positions: Tensor, symbols: Tensor, depths: Tensor, values: Tensor
+        self,
+        states: Tensor,
+        number_positions: Tensor,
+        symbols: Tensor,
+        depths: Tensor,
+        values: Tensor,
+        features: Tensor,
     ) -> Tensor:
-        """Return the embeddings `(B, C, T, width)` of all nodes."""
+        """Return the embeddings `(B, C, T, width)` of all nodes. The start symbol gets the features."""
         batch, num_equations, length = symbols.shape
         index = number_positions.clamp_min(0).unsqueeze(-1).expand(-1, -1, states.shape[-1])
         number_states = self.number_projection(states.gather(1, index))
@@ -154,7 +155,10 @@ class AnswerVerifierModel(PreTrainedModel):
         embeddings = table.gather(1, rows).view(batch, num_equations, length, -1)
         positions = self.position_embeddings.weight[:length]
         embeddings = embeddings + positions + self.depth_embeddings(depths)
-        return embeddings + self.value_projection(values.to(embeddings.dtype))
+        embeddings = embeddings + self.value_projection(values.to(embeddings.dtype))
+        described = self.feature_projection(F.gelu(self.feature_hidden(features.to(embeddings.dtype))))
+        start = embeddings[:, :, :1] + described.unsqueeze(2)
+        return torch.cat([start, embeddings[:, :, 1:]], 2)
 
 
 class VerifierLayer(nn.Module):
