@@ -71,8 +71,9 @@ def fit_verifier(
         num_beams (`int`, *optional*, defaults to 20), score_margin (`float`, *optional*):
             Search settings, see [`solve_problems`].
         batch_size (`int`, *optional*, defaults to 32): Number of problems per batch of the search and of training.
-        max_steps (`int`, *optional*, defaults to 4000), learning_rate (`float`, *optional*, defaults to 1e-3), seed
-            (`int`, *optional*, defaults to 0): Steps, maximum learning rate (with a cosine schedule) and seed.
+        max_steps (`int`, *optional*, defaults to 4000): Number of training steps.
+        learning_rate (`float`, *optional*, defaults to 1e-3): Maximum learning rate, with a cosine schedule.
+        seed (`int`, *optional*, defaults to 0): Seed of the initial weights and of the order of the problems.
         config (`Mapping`, *optional*): Fields of [`AnswerVerifierConfig`], such as `hidden_size`.
         progress (`Callable`, *optional*): Wraps the list of chunks of the search as `tqdm.tqdm` does.
 
