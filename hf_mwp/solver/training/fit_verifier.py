@@ -95,8 +95,8 @@ def fit_verifier(
     settings: dict[str, Any] = {"num_beams": num_beams, "top_k": num_beams}
     if score_margin is not None:
         settings["score_margin"] = score_margin
-    found = find_kept_beams(folder / BEAMS_FOLDER, model, processor, usable, batch_size, progress, **settings)
-    rows = verifier_rows(processor, usable, [beam.trees for beam in found])
+    beams = find_kept_beams(folder / BEAMS_FOLDER, model, processor, usable, batch_size, progress, **settings)
+    rows = verifier_rows(processor, usable, [beam.trees for beam in beams])
     if not rows:
         raise PlausibilityError(
             f"none of the {len(usable)} problems has both a right and a wrong answer in its beam. Use more problems, "
