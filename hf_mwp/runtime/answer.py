@@ -30,7 +30,7 @@ class Beam:
     max_length: int = 0
     capped: bool = False  # whether a limit on candidates cut the search short
     fault: str | None = None  # sentence on scores that are NaN or infinite; there are no trees then
-    verifier_scores: tuple[float, ...] = ()  # of the trees, see [`PlausibilityReranker.verify`]; empty: not verified
+    verifier_scores: tuple[float, ...] = ()  # of the answers ([`PlausibilityReranker.verify`]); empty: not verified
 
 
 @dataclass(frozen=True)

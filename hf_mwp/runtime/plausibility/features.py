@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from hf_mwp.runtime.expressions import Expression
 from hf_mwp.runtime.expressions.evaluation import Number, Step
+from hf_mwp.runtime.problems import MathWordProblem
 
-from .candidate_answer import MOST_DECIMALS, CandidateAnswer, decimals, digits, is_whole
-from .question import RATIO
+from .candidate_answer import MOST_DECIMALS, CandidateAnswer, candidate_answers, decimals, digits, is_whole
+from .question import RATIO, Question
 
 
 FEATURE_LIST = "3"  # version of the features and word lists; increase it with each change
@@ -34,6 +36,22 @@ class Feature:
 def feature_row(answer: CandidateAnswer) -> list[float]:
     """Compute the features of an answer, in the order of [`FEATURES`]."""
     return [float(feature.measure(answer)) for feature in FEATURES]
+
+
+class DescribedAnswer(NamedTuple):
+    """A candidate answer with its features."""
+
+    answer: CandidateAnswer
+    features: list[float]  # in the order of [`FEATURES`]
+
+
+def describe_answers(problem: MathWordProblem, trees: Sequence[tuple[Expression, float]]) -> list[DescribedAnswer]:
+    """Return the answers of a beam (trees over number slots with log probabilities, best first) with their features,
+    in the order of the best tree of each."""
+    if not trees:  # the text may be too long
+        return []
+    answers = candidate_answers(Question.read(problem, trees), trees)
+    return [DescribedAnswer(answer, feature_row(answer)) for answer in answers]
 
 
 def _asks(answer: CandidateAnswer, *kinds: str) -> bool:

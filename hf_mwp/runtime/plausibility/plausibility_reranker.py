@@ -29,9 +29,8 @@ from hf_mwp.utils.json_fields import (
 )
 from hf_mwp.utils.usage_error import UsageError
 
-from .candidate_answer import CandidateAnswer, candidate_answers
-from .features import FEATURE_LIST, FEATURES, feature_row
-from .question import Question
+from .candidate_answer import CandidateAnswer
+from .features import FEATURE_LIST, FEATURES, DescribedAnswer, describe_answers
 from .violations import MOST_VIOLATIONS, NEGATIVE, complaint_of, faults_of, violations_of
 
 
@@ -170,7 +169,7 @@ class PlausibilityReranker:
     def verify(
         self,
         problem: MathWordProblem,
-        trees: Sequence[tuple[Expression, float]],
+        answers: Sequence[DescribedAnswer],
         states: np.ndarray,
         number_positions: Sequence[int],
         limit: int | None = MAX_VERIFIED,
@@ -180,39 +179,42 @@ class PlausibilityReranker:
 
         Args:
             problem ([`MathWordProblem`]): The problem.
-            trees (`Sequence[tuple[Expression, float]]`): Trees as for [`~PlausibilityReranker.rerank`].
+            answers (`Sequence[DescribedAnswer]`): Its answers, from [`describe_answers`].
             states (`np.ndarray` of shape `(S, H)`): The solver's hidden states of the text.
             number_positions (`Sequence[int]`): Index of the token of each number.
             limit (`int`, *optional*, defaults to 8): Maximum number of answers that are read; `None`: all.
 
         Returns:
-            `tuple[float, ...]`: A score for each tree. Those that are not read have the lowest score of the others.
+            `tuple[float, ...]`: A score for each answer. Those that are not read have the lowest score of the others.
                 Empty without a verifier.
         """
-        if self.verifier is None or not trees:
+        if self.verifier is None or not answers:
             return ()
-        answers = candidate_answers(Question.read(problem, trees), trees)
-        if not answers:
-            return ()
-        rows = [feature_row(answer) for answer in answers]
-        scores = self._weighted_sums(rows)
+        scores = self._weighted_sums(answers)
         order = sorted(range(len(answers)), key=lambda index: -scores[index])[:limit]
-        chosen = [answers[index].best for index in order]
+        equations = []
+        features = []
+        for index in order:
+            equations.append(answers[index].answer.best.expression)
+            features.append(answers[index].features)
         numbers = [float(value) for value in problem.values]
-        equations = [tree.expression for tree in chosen]
-        verified = self.verifier(states, number_positions, numbers, equations, [rows[index] for index in order])
-        readable = [score for score in verified if not math.isnan(score)]
-        lowest = min(readable, default=0.0)
-        tree_scores = [lowest] * len(trees)
-        for tree, score in zip(chosen, verified, strict=True):
+        read = self.verifier(states, number_positions, numbers, equations, features)
+        readable = [score for score in read if not math.isnan(score)]
+        verified = [min(readable, default=0.0)] * len(answers)
+        for index, score in zip(order, read, strict=True):
             if not math.isnan(score):
-                tree_scores[tree.rank] = score
-        return tuple(tree_scores)
+                verified[index] = score
+        return tuple(verified)
 
-    def _weighted_sums(self, rows: Sequence[Sequence[float]]) -> list[float]:
-        """Return the weighted sum of each row of features."""
-        weights = [float(self.weights[feature.name]) for feature in FEATURES]
-        return [math.fsum(map(operator.mul, row, weights)) for row in rows]
+    def _weighted_sums(self, answers: Sequence[DescribedAnswer]) -> list[float]:
+        """Return the weighted sum of the features of each answer."""
+        weights = self._weights
+        return [math.fsum(map(operator.mul, answer.features, weights)) for answer in answers]
+
+    @property
+    def _weights(self) -> list[float]:
+        """Return the weights in the order of the features."""
+        return [float(self.weights[feature.name]) for feature in FEATURES]
 
     def rerank(
         self,
@@ -229,8 +231,8 @@ class PlausibilityReranker:
         Args:
             problem ([`MathWordProblem`]): The problem. Its equation and answer are not used.
             trees (`Sequence[tuple[Expression, float]]`): Trees over number slots with log probabilities, best first.
-            verifier_scores (`Sequence[float]`, *optional*): Scores of [`~PlausibilityReranker.verify`] for the trees.
-                Without them, the features alone decide.
+            verifier_scores (`Sequence[float]`, *optional*): Scores of [`~PlausibilityReranker.verify`] for the
+                answers. Without them, the features alone decide.
 
         Returns:
             `list[RankedAnswer]`: An answer for each different value; empty if no tree has a value.
@@ -239,35 +241,34 @@ class PlausibilityReranker:
             PlausibilityError: If the language of the problem differs from the language of the re-ranker.
         """
         self.check(problem.language)
-        if not trees:  # the text may be too long
-            return []
-        answers = candidate_answers(Question.read(problem, trees), trees)
+        return self.rank(describe_answers(problem, trees), verifier_scores)
+
+    def rank(self, answers: Sequence[DescribedAnswer], verifier_scores: Sequence[float] = ()) -> list[RankedAnswer]:
+        """Rank the answers of [`describe_answers`] as [`~PlausibilityReranker.rerank`] does."""
         if not answers:
             return []
-        rows = [feature_row(answer) for answer in answers]
-        weights = [float(self.weights[feature.name]) for feature in FEATURES]
-        scores = self._weighted_sums(rows)
-        if verifier_scores:
-            for index, answer in enumerate(answers):
-                scores[index] += self.verifier_weight * verifier_scores[answer.best.rank]
+        scores = self._weighted_sums(answers)
+        for index, verifier_score in enumerate(verifier_scores):
+            scores[index] += self.verifier_weight * verifier_score
         highest = max(scores)
         total = math.fsum(math.exp(score - highest) for score in scores)
-        order = sorted(range(len(answers)), key=lambda index: (-scores[index], answers[index].best.rank))
-        best_row = rows[order[0]]
+        order = sorted(range(len(answers)), key=lambda index: (-scores[index], answers[index].answer.best.rank))
+        weights = self._weights
+        best_features = answers[order[0]].features
         ranked = []
         for index in order:
-            answer = answers[index]
+            answer, features = answers[index]
             plausibility = math.exp(scores[index] - highest) / total
             if ranked:
-                violations = violations_of(answer, rows[index], best_row, weights)
+                violations = violations_of(answer, features, best_features, weights)
             else:
-                violations = faults_of(answer, rows[index], weights)
+                violations = faults_of(answer, features, weights)
             if self._is_impossible(answer):
                 complaint = complaint_of(NEGATIVE, answer)
                 violations = [complaint, *(violation for violation in violations if violation != complaint)]
                 plausibility *= IMPOSSIBLE_FACTOR
             if self.confidence:
-                plausibility = self._confidence(plausibility, rows[index])
+                plausibility = self._confidence(plausibility, features)
                 if ranked:
                     # The first answer is the most plausible one.
                     plausibility = min(plausibility, ranked[0].plausibility)

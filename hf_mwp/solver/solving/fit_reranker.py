@@ -10,8 +10,7 @@ from torch import Tensor, nn
 
 from hf_mwp.runtime.answer import Trees
 from hf_mwp.runtime.plausibility.answer_verifier import AnswerVerifier
-from hf_mwp.runtime.plausibility.candidate_answer import candidate_answers
-from hf_mwp.runtime.plausibility.features import FEATURES, feature_row
+from hf_mwp.runtime.plausibility.features import FEATURES, describe_answers
 from hf_mwp.runtime.plausibility.plausibility_reranker import (
     CONSTANT_TERM,
     SHARE_TERM,
@@ -20,7 +19,6 @@ from hf_mwp.runtime.plausibility.plausibility_reranker import (
     check_fit,
     confidence_terms,
 )
-from hf_mwp.runtime.plausibility.question import Question
 from hf_mwp.runtime.problems import MathWordProblem
 from hf_mwp.solver.batches.mwp_processor import MwpProcessor
 from hf_mwp.solver.metrics import answers_match
@@ -175,7 +173,7 @@ def fit_plausibility(
             probability, which has weight 1 for `log_mass` and 0 for all other features.
         fitted_on (`Mapping`, *optional*): Names of the model and data, stored in the file of the re-ranker.
         verifier ([`AnswerVerifier`], *optional*), verifier_scores (`Sequence[Sequence[float]]`, *optional*): Verifier,
-            and its scores of all trees ([`~PlausibilityReranker.verify`]).
+            and its scores of all answers ([`~PlausibilityReranker.verify`]).
 
     Raises:
         PlausibilityError: If no beam has both a correct and a wrong value, the problems are in several languages, or
@@ -194,13 +192,13 @@ def fit_plausibility(
         target = right_answer(problem)
         if target is None:
             continue
-        answers = candidate_answers(Question.read(problem, beam), beam)
-        matches = [answers_match(answer.value, target) for answer in answers]
+        answers = describe_answers(problem, beam)
+        matches = [answers_match(described.answer.value, target) for described in answers]
         if any(matches) and not all(matches):
-            for answer in answers:
-                row = feature_row(answer)
+            for index, described in enumerate(answers):
+                row = described.features
                 if verifier is not None:
-                    row.append(scores[answer.best.rank])
+                    row = [*row, scores[index]]
                 rows.append(row)
             right += matches
             groups += [used] * len(answers)
@@ -284,12 +282,12 @@ def fit_confidence(
     right = []
     for problem, beam, verified in zip(problems, beams, verifier_scores or [()] * len(problems), strict=True):
         target = right_answer(problem)
-        ranked = reranker.rerank(problem, beam, verified)
+        answers = describe_answers(problem, beam)
+        ranked = reranker.rank(answers, verified)
         if not ranked or target is None:
             continue
-        answers = candidate_answers(Question.read(problem, beam), beam)
-        first = next(answer for answer in answers if answer.best.rank == ranked[0].rank)
-        terms = confidence_terms(ranked[0].plausibility, feature_row(first))
+        first = next(described for described in answers if described.answer.best.rank == ranked[0].rank)
+        terms = confidence_terms(ranked[0].plausibility, first.features)
         rows.append([terms[name] for name in names])
         right.append(answers_match(ranked[0].value, target))
     if not any(right) or all(right):

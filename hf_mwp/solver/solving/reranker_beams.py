@@ -25,7 +25,7 @@ from .solve_problems import Verification, find_beams
 
 @dataclass
 class SolvedProblems:
-    """Problems with the trees of their beams, and the verifier's scores of the trees, empty without a verifier."""
+    """Problems with the trees of their beams, and the verifier's scores of the answers, empty without a verifier."""
 
     problems: list[MathWordProblem]
     beams: list[Trees]
@@ -56,7 +56,7 @@ class BeamSearch:
 
     def usable(self, rows: Iterable[MathWordProblem | Mapping[str, Any]]) -> list[MathWordProblem]:
         """Return the problems that have a right answer."""
-        return [problem for problem in self.processor.problems(rows) if right_answer(problem) is not None]
+        return usable_problems(self.processor, rows)
 
     def solved(
         self, problems: list[MathWordProblem], num_beams: int | None = None, dropout: float = 0.0
@@ -113,6 +113,13 @@ def _encoder_dropout(model: Solver, rate: float) -> Iterator[None]:
         model.encoder.train(model.training)
         for layer, former_rate in former_rates.items():
             layer.p = former_rate
+
+
+def usable_problems(
+    processor: MwpProcessor, rows: Iterable[MathWordProblem | Mapping[str, Any]]
+) -> list[MathWordProblem]:
+    """Return the problems that have a right answer."""
+    return [problem for problem in processor.problems(rows) if right_answer(problem) is not None]
 
 
 def right_answer(problem: MathWordProblem) -> Number | str | None:

@@ -10,9 +10,10 @@ from torch import Tensor
 
 from hf_mwp.compress.models.fingerprints import hash_model, hash_processing
 from hf_mwp.compress.trainers.unknown_tokens import special_ids
-from hf_mwp.runtime.answer import Beam, Trees, check_search, not_finite, read_trees
+from hf_mwp.runtime.answer import Beam, check_search, not_finite, read_trees
 from hf_mwp.runtime.default_search import count_beams
 from hf_mwp.runtime.plausibility import PlausibilityReranker
+from hf_mwp.runtime.plausibility.features import DescribedAnswer, describe_answers
 from hf_mwp.runtime.problems import MathWordProblem, refusal
 from hf_mwp.runtime.text_reader import count_cut
 from hf_mwp.solver.batches.mwp_processor import MwpProcessor
@@ -30,9 +31,9 @@ from .solver_prediction import SolverPrediction
 
 INPUTS = ("input_ids", "attention_mask", "number_positions")
 
-Verification = Callable[[MathWordProblem, Trees, np.ndarray, Sequence[int]], tuple[float, ...]]
-"""Function of a problem, the trees of its beam, the solver's hidden states of its text and the positions of its
-numbers, such as [`PlausibilityReranker.verify`]. Returns a score for each tree."""
+Verification = Callable[[MathWordProblem, Sequence[DescribedAnswer], np.ndarray, Sequence[int]], tuple[float, ...]]
+"""Function of a problem, the answers of its beam, the solver's hidden states of its text and the positions of its
+numbers, such as [`PlausibilityReranker.verify`]. Returns a score for each answer."""
 
 
 @checked
@@ -165,7 +166,8 @@ def find_beams(
             beams[index] = replace(beams[index], trees=trees, capped=capped[place])
             if verify is not None:
                 states = solved.encoder_hidden_states[place, : columns["length"][row]].float().cpu().numpy()
-                scores = verify(problems[index], trees, states, columns["number_positions"][row])
+                answers = describe_answers(problems[index], trees)
+                scores = verify(problems[index], answers, states, columns["number_positions"][row])
                 beams[index] = replace(beams[index], verifier_scores=scores)
             if not finite[place]:
                 beams[index] = replace(beams[index], fault=fault)

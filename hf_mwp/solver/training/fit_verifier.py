@@ -19,7 +19,7 @@ from hf_mwp.solver.batches.mwp_processor import MwpProcessor
 from hf_mwp.solver.models.answer_verifier import AnswerVerifierConfig, AnswerVerifierModel
 from hf_mwp.solver.models.mwp_solver import MwpSolver
 from hf_mwp.solver.solving.kept_records import ProgressBar
-from hf_mwp.solver.solving.reranker_beams import right_answer
+from hf_mwp.solver.solving.reranker_beams import right_answer, usable_problems
 from hf_mwp.solver.solving.solve_problems import find_kept_beams
 from hf_mwp.utils.checked_types import checked
 from hf_mwp.utils.files import remove_folder
@@ -91,7 +91,7 @@ def fit_verifier(
     ```
     """
     folder = Path(output_dir)
-    usable = [problem for problem in processor.problems(problems) if right_answer(problem) is not None]
+    usable = usable_problems(processor, problems)
     settings: dict[str, Any] = {"num_beams": num_beams, "top_k": num_beams}
     if score_margin is not None:
         settings["score_margin"] = score_margin

@@ -9,10 +9,8 @@ from torch import Tensor
 
 from hf_mwp.runtime.answer import Trees
 from hf_mwp.runtime.plausibility.answer_verifier import FEATURE_INDICES
-from hf_mwp.runtime.plausibility.candidate_answer import candidate_answers
 from hf_mwp.runtime.plausibility.equation_nodes import VALUE_SIZE, read_equation
-from hf_mwp.runtime.plausibility.features import feature_row
-from hf_mwp.runtime.plausibility.question import Question
+from hf_mwp.runtime.plausibility.features import describe_answers
 from hf_mwp.runtime.problems import MathWordProblem
 from hf_mwp.solver.batches.mwp_processor import MwpProcessor
 from hf_mwp.solver.metrics import answers_match
@@ -45,11 +43,10 @@ def verifier_rows(
         row = {name: [] for name in ("symbols", "depths", "values", "features", "labels")}
         target = right_answer(problem)
         numbers = [float(value) for value in problem.values]
-        for answer in _answers(problem, beam):
+        for answer, features in describe_answers(problem, beam):
             nodes = read_equation(answer.best.expression, numbers, symbol_ids)
             if nodes is None:
                 continue
-            features = feature_row(answer)
             row["symbols"].append(nodes.symbols)
             row["depths"].append(nodes.depths)
             row["values"].append(nodes.values)
@@ -60,14 +57,6 @@ def verifier_rows(
             row["number_positions"] = encoded["number_positions"][index]
             rows.append(row)
     return rows
-
-
-def _answers(problem: MathWordProblem, beam: Trees) -> list[Any]:
-    """Return the answers of a beam, most probable first."""
-    if not beam:
-        return []
-    answers = candidate_answers(Question.read(problem, beam), beam)
-    return sorted(answers, key=lambda answer: answer.best.rank)
 
 
 class VerifierCollator:

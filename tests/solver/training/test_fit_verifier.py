@@ -8,7 +8,7 @@ import hf_mwp
 from hf_mwp.runtime.plausibility import AnswerVerifier, PlausibilityError, PlausibilityReranker
 from hf_mwp.runtime.plausibility.answer_verifier import FEATURE_NAMES
 from hf_mwp.runtime.plausibility.candidate_answer import candidate_answers
-from hf_mwp.runtime.plausibility.features import FEATURES, feature_row
+from hf_mwp.runtime.plausibility.features import FEATURES, describe_answers
 from hf_mwp.runtime.plausibility.question import Question
 from hf_mwp.solver.models.answer_verifier import AnswerVerifierConfig, AnswerVerifierModel
 from hf_mwp.solver.solving.solve_problems import find_beams
@@ -76,14 +76,13 @@ def test_numpy_scores_are_those_of_pytorch(solved, new_verifier, tmp_path):
         del batch["input_ids"], batch["labels"]
         expected = new_verifier(encoder_hidden_states=states, **batch).logits
     for index, (problem, beam, row) in enumerate(kept):
-        answers = candidate_answers(Question.read(problem, beam.trees), beam.trees)
-        answers.sort(key=lambda answer: answer.best.rank)
+        answers = describe_answers(problem, beam.trees)
         scores = verifier(
             states[index, : len(row["input_ids"])].numpy(),
             row["number_positions"],
             [float(value) for value in problem.values],
-            [answer.best.expression for answer in answers],
-            [feature_row(answer) for answer in answers],
+            [described.answer.best.expression for described in answers],
+            [described.features for described in answers],
         )
         assert scores == pytest.approx(expected[index, : len(scores)].tolist(), abs=1e-5)
 
@@ -195,7 +194,7 @@ def test_reranker_with_a_verifier(solved, new_verifier, tmp_path):
     verified = [prediction.beam.verifier_scores for prediction in predictions]
     assert any(verified)
     for prediction in predictions:
-        assert len(prediction.beam.verifier_scores) == len(prediction.beam.trees)
+        assert len(prediction.beam.verifier_scores) == len(prediction.ranked)
     # The scores change the plausibilities.
     plain = [loaded.rerank(prediction.problem, prediction.beam.trees) for prediction in predictions]
     assert any(list(prediction.ranked) != without for prediction, without in zip(predictions, plain, strict=True))
