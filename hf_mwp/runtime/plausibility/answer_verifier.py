@@ -11,16 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from hf_mwp.runtime.encoder import BLOCK_WIDTH, apply_linear, gelu, softmax
+from hf_mwp.runtime.encoder import apply_linear, gelu, layer_norm
 from hf_mwp.runtime.expressions import Expression
-from hf_mwp.runtime.few_rows_linear import FewRowsLinear
-from hf_mwp.runtime.weights import Linear, Weights, read_metadata
+from hf_mwp.runtime.weights import Weights, read_metadata
 from hf_mwp.utils.downloads import find_beside
 from hf_mwp.utils.json_fields import TEXT, check_fields, damaged, integer, list_of, number
 from hf_mwp.utils.usage_error import UsageError
 
 from .equation_nodes import EquationNodes, read_equation
 from .features import FEATURES
+from .verifier_layer import VerifierLayer
 
 
 MAX_WIDTH = 65_536
@@ -78,7 +78,7 @@ class AnswerVerifier:
         self.feature_scale = weights["feature_scale"]
         self.layers = []
         while f"layers.{len(self.layers)}.output.weight" in weights:
-            self.layers.append(_Layer(weights, f"layers.{len(self.layers)}."))
+            self.layers.append(VerifierLayer(weights, f"layers.{len(self.layers)}.", self.num_heads, self.epsilon))
         self.norm = weights["norm.weight"], weights["norm.bias"]
         self.hidden = weights.linear("hidden")
         self.score = weights.linear("score")
@@ -168,15 +168,8 @@ class AnswerVerifier:
         described = gelu(apply_linear(self.feature_hidden, features))
         hidden[starts] += apply_linear(self.feature_projection, described)
         for layer in self.layers:
-            normalised = self._normalise(hidden, layer.attention_norm)
-            query, key, value = np.split(layer.query_key_value(normalised), 3, -1)
-            hidden = hidden + layer.attention_output(self._attend(query, key, value, is_other))
-            query = layer.text_query(self._normalise(hidden, layer.text_norm))
-            key, value = np.split(layer.text_key_value(states), 2, -1)
-            hidden = hidden + layer.text_output(self._attend(query, key, value))
-            inner = layer.intermediate(self._normalise(hidden, layer.output_norm))
-            hidden = hidden + layer.output(gelu(inner))
-        summary = self._normalise(hidden[starts], self.norm)
+            hidden = layer(hidden, states, is_other)
+        summary = layer_norm(hidden[starts], self.norm, self.epsilon)
         scores = apply_linear(self.score, gelu(apply_linear(self.hidden, summary)))
         return scores[:, 0].tolist()
 
@@ -198,33 +191,6 @@ class AnswerVerifier:
         embeddings = table[symbols] + self.positions[positions] + self.depths[depths]
         return embeddings + apply_linear(self.value_projection, np.array(values, np.float32))
 
-    def _attend(
-        self, query: np.ndarray, key: np.ndarray, value: np.ndarray, hidden_keys: np.ndarray | None = None
-    ) -> np.ndarray:
-        """Return the contexts `(n, width)` of queries, without keys where `hidden_keys` `(n, keys)` is true."""
-        query, key, value = (self._split_heads(rows) for rows in (query, key, value))
-        scores = query @ key.transpose(0, 2, 1)
-        scores *= (self.width // self.num_heads) ** -0.5
-        if hidden_keys is not None:
-            scores[:, hidden_keys] = -np.inf
-        contexts = softmax(scores) @ value
-        return contexts.transpose(1, 0, 2).reshape(-1, self.width)
-
-    def _split_heads(self, rows: np.ndarray) -> np.ndarray:
-        """Return rows `(n, width)` as `(heads, n, size)`."""
-        return rows.reshape(len(rows), self.num_heads, -1).transpose(1, 0, 2)
-
-    def _normalise(self, rows: np.ndarray, norm: Linear) -> np.ndarray:
-        width = rows.shape[-1]
-        # A product with equal weights is faster than `mean`.
-        centred = rows - rows @ np.full((width, 1), 1 / width, np.float32)
-        variance = np.einsum("nw,nw->n", centred, centred)[:, None] / width
-        centred /= np.sqrt(variance + self.epsilon)
-        weight, bias = norm
-        centred *= weight
-        centred += bias
-        return centred
-
 
 def _read_config(file: Path) -> dict[str, Any]:
     """Return the configuration in the metadata of a verifier's file."""
@@ -233,25 +199,3 @@ def _read_config(file: Path) -> dict[str, Any]:
     except ValueError as error:
         raise damaged(f"{file} has no configuration of a verifier") from error
     return check_fields(config, CONFIG, file)
-
-
-class _Layer:
-    """Weights of a layer: attention to the nodes of the equation, attention to the text, feed-forward network."""
-
-    def __init__(self, weights: Weights, prefix: str) -> None:
-        def norm(name: str) -> Linear:
-            return weights[f"{prefix}{name}.weight"], weights[f"{prefix}{name}.bias"]
-
-        def linear(name: str) -> FewRowsLinear:
-            return FewRowsLinear(*weights.linear(f"{prefix}{name}"), BLOCK_WIDTH)
-
-        self.attention_norm = norm("attention_norm")
-        self.query_key_value = linear("query_key_value")
-        self.attention_output = linear("attention_output")
-        self.text_norm = norm("text_norm")
-        self.text_query = linear("text_query")
-        self.text_key_value = linear("text_key_value")
-        self.text_output = linear("text_output")
-        self.output_norm = norm("output_norm")
-        self.intermediate = linear("intermediate")
-        self.output = linear("output")
