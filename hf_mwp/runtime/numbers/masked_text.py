@@ -8,6 +8,7 @@ from .chinese_forms import CHINESE_COUNTS, CHINESE_FORMS
 from .chinese_headings import CHINESE_HEADINGS
 from .chinese_money import CONVERTED_MONEY
 from .chinese_numerals import find_chinese_numerals
+from .chinese_periods import CHINESE_PERIODS, PARTS_OF_AN_HOUR
 from .digit_numbers import find_digit_numbers
 from .english_forms import ENGLISH_FORMS
 from .english_numerals import find_english_numerals
@@ -28,7 +29,15 @@ DEFAULT_READING = "plain"
 _FORMS = {
     ("zh", "plain"): (*CHINESE_HEADINGS, *WRITTEN_FORMS, *CHINESE_FORMS),
     ("en", "plain"): (*WRITTEN_FORMS, *ENGLISH_FORMS),
-    ("zh", "people"): (*CHINESE_HEADINGS, *WRITTEN_FORMS, *CHINESE_FORMS, *CONVERTED_MONEY, *CHINESE_COUNTS),
+    ("zh", "people"): (
+        *CHINESE_HEADINGS,
+        *WRITTEN_FORMS,
+        *CHINESE_PERIODS,
+        *CHINESE_FORMS,
+        *PARTS_OF_AN_HOUR,
+        *CONVERTED_MONEY,
+        *CHINESE_COUNTS,
+    ),
     ("en", "people"): (*WRITTEN_FORMS, *ENGLISH_FORMS),
 }
 _MAX_NUMERAL_BITS = 400  # the decimal digits of numerator and denominator must fit into a literal

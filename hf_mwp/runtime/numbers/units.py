@@ -75,6 +75,9 @@ UNITS = {language: _find_units(pairs) for language, pairs in UNIT_PAIRS.items()}
 # Names that are read but never written.
 UNITS["en"]["bucks"] = UNITS["en"]["dollars"]
 UNITS["en"]["buck"] = UNITS["en"]["dollar"]
+_AGE = max(unit.measure for unit in UNITS["zh"].values()) + 1
+UNITS["zh"]["个月"] = Unit(_AGE, Fraction(1))
+UNITS["zh"]["岁"] = Unit(_AGE, Fraction(12))
 _UNIT_BEHIND = {
     # 3元5角 and 2小时30分钟 are quantities of two units; 5元/千克 is a rate.
     "zh": re.compile(rf"\s?({unit_names('zh')})(?!\s?[\d半角分秒形/／每])"),
