@@ -87,8 +87,12 @@ _ASKED_UNIT = {
     "zh": re.compile(rf"(?:多少|几)(?:个)?({unit_names('zh')})(?![/／每])"),
     "en": re.compile(rf"\b(?:how many|how much [^.?!]{{1,80}} in) ({unit_names('en')})\b(?! per\b)", re.IGNORECASE),
 }
-# Rates, scales of maps and proportions, whose quantities keep their units: 每小时60千米, 照这样计算.
-_KEEPS_UNITS = {
+# Words by which the quantities of a text keep their units, and scales of maps.
+_SCALES = {
+    "zh": re.compile(r"∶|[%/／]|\d\s?[:：]\s?\d|比例|之比|的比|图上|地图|率"),
+    "en": re.compile(r"\b(?:per ?cent|pct|rates?|ratio)\b|[%/=]|\b(?:1|one) [a-z]+ (?:is|equals|has)\b"),
+}
+_RATES = {
     "zh": re.compile(r"[每率占∶%/／]|\d\s?[:：]\s?\d|比例|之比|的比|平均|图上|地图|照这|照此|同样|速|能造|生产"),
     "en": re.compile(
         r"\b(?:per|each|every|an? (?:hour|minute|day|week|mile|pound)(?! and a)|rates?|average|speed|scale|map"
@@ -97,24 +101,38 @@ _KEEPS_UNITS = {
         r"|[%/=]|\b(?:1|one) [a-z]+ (?:is|equals|has)\b"
     ),
 }
+# Quantities of these measures keep their units only in scales and proportions, not next to rates: "Each pen costs 75
+# cents. How many dollars are left?" Those of others do: 每小时行60千米，走了2小时，走了多少分钟.
+_CONVERTED_NEXT_TO_RATES = {"en": ("dollars",), "zh": ("元", "米", "克", "升", "平方米", "立方米")}
 
 
-# Prices of single things may be converted: "Each pen costs 75 cents. How many dollars are left?"
-_MONEY = ("dollar", "cent")
-_KEEPS_MONEY = re.compile(r"\b(?:per ?cent|pct|rates?|ratio)\b|[%/=]|\b(?:1|one) [a-z]+ (?:is|equals|has)\b")
+_AREA_OR_VOLUME = re.compile(r"(?:平方|立方)(千米|[分厘毫]?米)|升|公顷|亩|\^|[²³㎡㎥]")
+
+
+def _keeps_units(text: str, asked_name: str, language: str) -> bool:
+    """Return whether the words of a text forbid to convert quantities of the measure of the unit asked for."""
+    units = UNITS[language]
+    if language == "zh" and units[asked_name].measure == units["米"].measure:
+        # Lengths must fit to areas and volumes.
+        for name in _AREA_OR_VOLUME.findall(text):
+            if name != asked_name:
+                return True
+    patterns = _RATES
+    for name in _CONVERTED_NEXT_TO_RATES[language]:
+        if units[name].measure == units[asked_name].measure:
+            patterns = _SCALES
+    return patterns[language].search(text) is not None
 
 
 def convert_to_asked_unit(text: str, mentions: list[NumberMention], language: str) -> list[NumberMention]:
-    """Convert quantities in different units to the unit that the question asks for: "长2米，剪去45厘米，还剩多少厘米"
-    has 200 and 45 厘米. Texts with rates, scales or proportions are left unchanged."""
+    """Convert quantities to the unit that the question asks for: "长2米，剪去45厘米，还剩多少厘米" has 200 and 45.
+    In English texts, only quantities in different units are converted, since the solvers learned the constants. Texts
+    with scales or proportions, and most English texts with rates, are left unchanged."""
     asked = _ASKED_UNIT[language].findall(text)
     if not asked:
         return mentions
     asked_name = asked[-1].lower()
-    keeps_units = _KEEPS_UNITS[language]
-    if asked_name.removesuffix("s") in _MONEY:
-        keeps_units = _KEEPS_MONEY
-    if keeps_units.search(text):
+    if _keeps_units(text, asked_name, language):
         return mentions
     asked_unit = UNITS[language][asked_name]
     quantities = []
@@ -124,6 +142,8 @@ def convert_to_asked_unit(text: str, mentions: list[NumberMention], language: st
             quantities.append(quantity)
     sizes = {UNITS[language][quantity.name].size for quantity in quantities}
     if asked_name.startswith("dollar") and _has_dollar_sign(text, mentions):
+        sizes.add(asked_unit.size)
+    if len(mentions) > 1 and language == "zh":
         sizes.add(asked_unit.size)
     if len(sizes) < 2:
         return mentions
@@ -138,7 +158,7 @@ def convert_to_asked_unit(text: str, mentions: list[NumberMention], language: st
         literal = literal_of(value)
         gap = text[mention.end : quantity.end - len(quantity.name)]
         if mention.unit:
-            gap = " "
+            gap = " " if language == "en" else ""
         converted[quantity.index] = replace(
             mention,
             text=written,
@@ -159,7 +179,7 @@ def _quantity(text: str, index: int, mention: NumberMention, language: str) -> _
             return None
         return _Quantity(index, match[1], match.end())
     name = mention.unit.strip()
-    if language == "en" and name in UNITS["en"]:
+    if name in UNITS[language]:
         return _Quantity(index, name, mention.end)
     return None
 
