@@ -40,7 +40,7 @@ def without_forms(names: Sequence[str]) -> Iterator[None]:
         if UNITS not in names:
             yield
             return
-        with mock.patch.object(masked_text, "convert_to_asked_unit", lambda text, mentions, language: mentions):
+        with mock.patch.object(masked_text, "convert_units", lambda text, mentions, language: mentions):
             yield
 
 

@@ -49,18 +49,24 @@ _MAX_NUMBER = 20  # 2008年 is a date
 _OTHER_PERIODS = re.compile(
     rf"工作日|上班|休息|双休|闰年|利率|(?<![{CHARACTERS}半\d个])(?:周|星期)[一二三四五六日天末]"
 )
+_SAME_RATE = re.compile("照这|照此|同样的")
 _FULL_CIRCLE = re.compile("[绕沿围转圈]|操场|周长|跑道|池塘|花坛")
 _DATE = re.compile(r"\d月")
 _WEEKDAYS = "一二三四五六日"
 
 
 def _period_of(name: str, text: str) -> _Period | None:
-    """Return the period with a name whose unit has a rate in the text and is not counted there, or `None`."""
+    """Return the period with a name whose unit has a rate in the text, or `None`. The text must not count this unit,
+    except in a rate itself (5天看80页，照这样)."""
     if _OTHER_PERIODS.search(text) or (name == "周" and _FULL_CIRCLE.search(text)):
         return None
+    has_same_rate = _SAME_RATE.search(text) is not None
     for period in _PERIODS:
-        if re.fullmatch(period.names, name) and period.unit.rate.search(text):
-            return None if _is_counted(period.unit.names, text) else period
+        if not re.fullmatch(period.names, name):
+            continue
+        is_counted = _is_counted(period.unit.names, text)
+        if (is_counted and has_same_rate) or (not is_counted and period.unit.rate.search(text)):
+            return period
     return None
 
 
@@ -132,7 +138,7 @@ CHINESE_PERIODS = (
         "periods of a rate",
         re.compile(rf"(?<![第每头上下这那前后四周])(?<!星期){START}(?P<number>半|{NUMBER})个?{_NAME}{_NOT_BEFORE}"),
         _in_units_of_the_rate,
-        "每 时速 月租 月薪",
+        "每 时速 月租 月薪 照 同样",
     ),
     NumberForm("whole years", re.compile("全年|[上下]半年(?!度)"), _whole_year, "年"),
     NumberForm(

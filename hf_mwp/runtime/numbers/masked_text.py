@@ -15,7 +15,7 @@ from .english_numerals import find_english_numerals
 from .number_form import FormMatch, find_forms
 from .number_mention import IN_DIGITS, NumberMention
 from .scale_words import scale_numbers
-from .units import convert_to_asked_unit
+from .units import convert_units
 from .unread_numbers import find_unread
 from .written_forms import WRITTEN_FORMS
 
@@ -177,7 +177,7 @@ def _with_forms(
     mentions = _replace_by_forms(text, mentions, matches)
     mentions = scale_numbers(searched, mentions, language)
     if number_reading == "people":
-        mentions = convert_to_asked_unit(searched, mentions, language)
+        mentions = convert_units(searched, mentions, language)
     if searched is not text:
         mentions = [replace(mention, text=text[mention.start : mention.end]) for mention in mentions]
     return mentions

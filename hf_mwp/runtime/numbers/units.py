@@ -78,6 +78,7 @@ UNITS["en"]["buck"] = UNITS["en"]["dollar"]
 _AGE = max(unit.measure for unit in UNITS["zh"].values()) + 1
 UNITS["zh"]["个月"] = Unit(_AGE, Fraction(1))
 UNITS["zh"]["岁"] = Unit(_AGE, Fraction(12))
+UNITS["zh"]["斤"] = Unit(UNITS["zh"]["克"].measure, 500 * UNITS["zh"]["克"].size)
 _UNIT_BEHIND = {
     # 3元5角 and 2小时30分钟 are quantities of two units; 5元/千克 is a rate.
     "zh": re.compile(rf"\s?({unit_names('zh')})(?!\s?[\d半角分秒形/／每])"),
@@ -87,6 +88,7 @@ _ASKED_UNIT = {
     "zh": re.compile(rf"(?:多少|几)(?:个)?({unit_names('zh')})(?![/／每])"),
     "en": re.compile(rf"\b(?:how many|how much [^.?!]{{1,80}} in) ({unit_names('en')})\b(?! per\b)", re.IGNORECASE),
 }
+_ASKED_POWER = re.compile(r"(?:多少|几)个?(?:平方|立方)(千米|[分厘毫]?米)(?![/／每])")
 # Words by which the quantities of a text keep their units, and scales of maps.
 _SCALES = {
     "zh": re.compile(r"∶|[%/／]|\d\s?[:：]\s?\d|比例|之比|的比|图上|地图|率"),
@@ -101,74 +103,97 @@ _RATES = {
         r"|[%/=]|\b(?:1|one) [a-z]+ (?:is|equals|has)\b"
     ),
 }
+_LENGTH = UNITS["zh"]["米"].measure
 # Quantities of these measures keep their units only in scales and proportions, not next to rates: "Each pen costs 75
 # cents. How many dollars are left?" Those of others do: 每小时行60千米，走了2小时，走了多少分钟.
-_CONVERTED_NEXT_TO_RATES = {"en": ("dollars",), "zh": ("元", "米", "克", "升", "平方米", "立方米")}
-
-
+_NEXT_TO_RATES = {
+    "en": {UNITS["en"]["dollars"].measure},
+    "zh": {UNITS["zh"][name].measure for name in ("元", "米", "克", "升", "平方米", "立方米")},
+}
+# Measures of which quantities in different units are converted to the smallest, if the question asks for another one.
+_COMPARED = {UNITS["zh"][name].measure for name in ("元", "米", "克", "升")}
 _AREA_OR_VOLUME = re.compile(r"(?:平方|立方)(千米|[分厘毫]?米)|升|公顷|亩|\^|[²³㎡㎥]")
+_AREA_WITHOUT_UNIT = re.compile("面积|体积|容积")
 
 
-def _keeps_units(text: str, asked_name: str, language: str) -> bool:
-    """Return whether the words of a text forbid to convert quantities of the measure of the unit asked for."""
-    units = UNITS[language]
-    if language == "zh" and units[asked_name].measure == units["米"].measure:
-        # Lengths must fit to areas and volumes.
-        for name in _AREA_OR_VOLUME.findall(text):
-            if name != asked_name:
-                return True
-    patterns = _RATES
-    for name in _CONVERTED_NEXT_TO_RATES[language]:
-        if units[name].measure == units[asked_name].measure:
-            patterns = _SCALES
-    return patterns[language].search(text) is not None
+def convert_units(text: str, mentions: list[NumberMention], language: str) -> list[NumberMention]:
+    """
+    Convert quantities to the unit that the question asks for: "长2米，剪去45厘米，还剩多少厘米" has 200 and 45 厘米.
 
-
-def convert_to_asked_unit(text: str, mentions: list[NumberMention], language: str) -> list[NumberMention]:
-    """Convert quantities to the unit that the question asks for: "长2米，剪去45厘米，还剩多少厘米" has 200 and 45.
-    In English texts, only quantities in different units are converted, since the solvers learned the constants. Texts
-    with scales or proportions, and most English texts with rates, are left unchanged."""
-    asked = _ASKED_UNIT[language].findall(text)
-    if not asked:
-        return mentions
-    asked_name = asked[-1].lower()
-    if _keeps_units(text, asked_name, language):
-        return mentions
-    asked_unit = UNITS[language][asked_name]
-    quantities = []
+    In Chinese texts, lengths also get the unit of an area or a volume that is asked for, and quantities in different
+    units that the question does not ask for get the smallest of these units. In English texts, only quantities in
+    different units are converted, since the solvers learned the constants. Texts with scales or proportions, and
+    most English texts with rates, are left unchanged.
+    """
+    quantities: dict[int, list[_Quantity]] = {}
     for index, mention in enumerate(mentions):
         quantity = _quantity(text, index, mention, language)
-        if quantity is not None and UNITS[language][quantity.name].measure == asked_unit.measure:
-            quantities.append(quantity)
-    sizes = {UNITS[language][quantity.name].size for quantity in quantities}
-    if asked_name.startswith("dollar") and _has_dollar_sign(text, mentions):
-        sizes.add(asked_unit.size)
-    if len(mentions) > 1 and language == "zh":
-        sizes.add(asked_unit.size)
-    if len(sizes) < 2:
-        return mentions
+        if quantity is not None:
+            measure = UNITS[language][quantity.name].measure
+            quantities.setdefault(measure, []).append(quantity)
     converted = list(mentions)
-    for quantity in quantities:
-        ratio = UNITS[language][quantity.name].size / asked_unit.size
-        if ratio == 1:
-            continue
-        mention = mentions[quantity.index]
-        written = text[mention.start : quantity.end]
-        value = mention.value * ratio
-        literal = literal_of(value)
-        gap = text[mention.end : quantity.end - len(quantity.name)]
-        if mention.unit:
-            gap = " " if language == "en" else ""
-        converted[quantity.index] = replace(
-            mention,
-            text=written,
-            end=quantity.end,
-            value=value,
-            unit=gap + asked_name,
-            note=f"{written} was read as {literal}{gap}{asked_name}, which the question asks for",
-            written_literal=literal,
-        )
+    for measure, measured in quantities.items():
+        target = _find_target(text, mentions, measure, measured, language)
+        if target is not None:
+            for quantity in measured:
+                converted[quantity.index] = _convert(text, mentions[quantity.index], quantity, target, language)
     return converted
+
+
+def _find_target(
+    text: str, mentions: list[NumberMention], measure: int, quantities: list[_Quantity], language: str
+) -> str | None:
+    """Return the name of the unit to which the quantities of a measure are converted, or `None`."""
+    units = UNITS[language]
+    patterns = _SCALES if measure in _NEXT_TO_RATES[language] else _RATES
+    if patterns[language].search(text):
+        return None
+    sizes = {units[quantity.name].size for quantity in quantities}
+    asked = [name.lower() for name in _ASKED_UNIT[language].findall(text)]
+    target = None
+    if asked and units[asked[-1]].measure == measure:
+        target = asked[-1]
+        if target.startswith("dollar") and _has_dollar_sign(text, mentions):
+            sizes.add(units[target].size)
+        if language == "zh" and len(mentions) > 1:
+            sizes.add(units[target].size)
+    elif language == "zh":
+        powers = _ASKED_POWER.findall(text)
+        if measure == _LENGTH and powers:
+            target = powers[-1]
+            sizes.add(units[target].size)
+        elif measure in _COMPARED and not (measure == _LENGTH and _AREA_WITHOUT_UNIT.search(text)):
+            target = min(quantities, key=lambda quantity: units[quantity.name].size).name
+    if len(sizes) < 2:
+        return None
+    if language == "zh" and measure == _LENGTH:
+        # Lengths must fit to areas and volumes.
+        for name in _AREA_OR_VOLUME.findall(text):
+            if name != target:
+                return None
+    return target
+
+
+def _convert(text: str, mention: NumberMention, quantity: _Quantity, target: str, language: str) -> NumberMention:
+    """Return a quantity in another unit."""
+    ratio = UNITS[language][quantity.name].size / UNITS[language][target].size
+    if ratio == 1:
+        return mention
+    written = text[mention.start : quantity.end]
+    value = mention.value * ratio
+    literal = literal_of(value)
+    gap = text[mention.end : quantity.end - len(quantity.name)]
+    if mention.unit:
+        gap = " " if language == "en" else ""
+    return replace(
+        mention,
+        text=written,
+        end=quantity.end,
+        value=value,
+        unit=gap + target,
+        note=f"{written} was read as {literal}{gap}{target}, the unit of the question or of another quantity",
+        written_literal=literal,
+    )
 
 
 def _quantity(text: str, index: int, mention: NumberMention, language: str) -> _Quantity | None:

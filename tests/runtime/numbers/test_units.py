@@ -35,12 +35,27 @@ def test_sizes_of_units():
         ("每个75角，买4个多少元？", "每个[NUM]元，买[NUM]个多少元？", ["7.5", "4"]),
         ("每秒行5米，走了2千米，还有多少米？", "每秒行[NUM]米，走了[NUM]米，还有多少米？", ["5", "2000"]),
         ("面积4平方分米，底20厘米，高多少分米？", "面积[NUM]平方分米，底[NUM]分米，高多少分米？", ["4", "2"]),
+        # To the unit of an area, and to the smallest unit if the question asks for another measure.
+        ("长2米，宽50厘米，面积多少平方米？", "长[NUM]米，宽[NUM]米，面积多少平方米？", ["2", "0.5"]),
+        ("有3千克糖，每袋500克，装几袋？", "有[NUM]克糖，每袋[NUM]克，装几袋？", ["3000", "500"]),
+        (
+            "有2米布，每件用1米，又有3千克棉花，做几件？",
+            "有[NUM]米布，每件用[NUM]米，又有[NUM]千克棉花，做几件？",
+            ["2", "1", "3"],
+        ),
+        ("买6斤苹果和2千克梨，一共多少千克？", "买[NUM]千克苹果和[NUM]千克梨，一共多少千克？", ["3", "2"]),
+        ("长2米，宽50厘米，面积1平方米，对吗？", "长[NUM]米，宽[NUM]厘米，面积[NUM]平方米，对吗？", ["2", "50", "1"]),
+        (
+            "长1.5米，截面积8平方分米，体积多少立方米？",
+            "长[NUM]米，截面积[NUM]平方分米，体积多少立方米？",
+            ["1.5", "8"],
+        ),
         # A conversion of one number, times in rates, scales, lengths beside other areas, and other measures stay.
         ("绳子长2米，合多少厘米？", "绳子长[NUM]米，合多少厘米？", ["2"]),
         ("每小时行60千米，走了2小时，走了多少分钟？", "每小时行[NUM]千米，走了[NUM]小时，走了多少分钟？", ["60", "2"]),
         ("面积45平方分米，高3分米，底多少米？", "面积[NUM]平方分米，高[NUM]分米，底多少米？", ["45", "3"]),
         ("图上2厘米是实际4米，多少厘米？", "图上[NUM]厘米是实际[NUM]米，多少厘米？", ["2", "4"]),
-        ("绳子长2米，剪去45厘米，还剩多少？", "绳子长[NUM]米，剪去[NUM]厘米，还剩多少？", ["2", "45"]),
+        ("绳子长2米，剪去45厘米，还剩多少？", "绳子长[NUM]厘米，剪去[NUM]厘米，还剩多少？", ["200", "45"]),
     ],
 )
 def test_chinese_quantities(text, masked, numbers):
@@ -54,7 +69,7 @@ def test_english_quantities():
     result = mask_numbers(text, "en", number_reading="people")
     assert result.text() == "A rope is [NUM] inches long. [NUM] inches are cut off. How many inches are left?"
     assert [mention.value for mention in result.mentions] == [36, 20]
-    assert result.notes == ("3 feet was read as 36 inches, which the question asks for",)
+    assert result.notes == ("3 feet was read as 36 inches, the unit of the question or of another quantity",)
     rate = "He runs 3 feet per second for 20 inches. How many inches?"
     assert [mention.value for mention in find_numbers(rate, "en", number_reading="people")] == [3, 20]
 
