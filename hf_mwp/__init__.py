@@ -39,7 +39,7 @@ _NAMES = {
     ),
     "runtime.expressions": ("Expression", "ExpressionError"),
     "runtime.output_vocabulary": ("OutputVocabulary",),
-    "runtime.plausibility": ("AnswerVerifier", "PlausibilityReranker"),
+    "runtime.plausibility": ("PlausibilityReranker",),
     "runtime.problems": ("MathWordProblem", "ProblemError"),
     "solver.batches": ("MwpCollator", "MwpProcessor"),
     "solver.data": ("DataError", "MwpLoader", "add_dataset", "load_mwp_dataset"),
@@ -56,7 +56,6 @@ _NAMES = {
         *("PreTrainingConfig", "PreTrainingTrainer", "SolverDistillationConfig", "SolverTrainer"),
         "SolverTrainingConfig",
     ),
-    "solver.training.fit_verifier": ("fit_verifier",),
 }
 _all, _get, _ = lazy_names(__name__, _NAMES)
 

@@ -46,7 +46,6 @@ from hf_mwp.compress.trainers.stark_trainer import StarkTrainer as StarkTrainer
 from hf_mwp.runtime.expressions.expression import Expression as Expression
 from hf_mwp.runtime.expressions.numbers import ExpressionError as ExpressionError
 from hf_mwp.runtime.output_vocabulary import OutputVocabulary as OutputVocabulary
-from hf_mwp.runtime.plausibility.answer_verifier import AnswerVerifier as AnswerVerifier
 from hf_mwp.runtime.plausibility.plausibility_reranker import PlausibilityReranker as PlausibilityReranker
 from hf_mwp.runtime.problems.math_word_problem import MathWordProblem as MathWordProblem
 from hf_mwp.runtime.problems.math_word_problem import ProblemError as ProblemError
@@ -71,7 +70,6 @@ from hf_mwp.solver.models.solver import Solver as Solver
 from hf_mwp.solver.solving.fit_reranker import fit_plausibility as fit_plausibility
 from hf_mwp.solver.solving.fit_reranker import fit_reranker as fit_reranker
 from hf_mwp.solver.solving.solve_problems import solve_problems as solve_problems
-from hf_mwp.solver.training.fit_verifier import fit_verifier as fit_verifier
 from hf_mwp.solver.training.pretraining_config import PreTrainingConfig as PreTrainingConfig
 from hf_mwp.solver.training.pretraining_trainer import PreTrainingTrainer as PreTrainingTrainer
 from hf_mwp.solver.training.solver_config import SolverTrainingConfig as SolverTrainingConfig

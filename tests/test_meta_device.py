@@ -48,7 +48,6 @@ from hf_mwp.compress.trainers import (
     Seq2SeqDistillationConfig,
     Seq2SeqDistillationTrainer,
 )
-from hf_mwp.solver.models.answer_verifier import AnswerVerifierConfig, AnswerVerifierModel
 from tests.compress.trainers.task_heads import TASKS
 from tests.tiny import (
     tiny_athena_solver,
@@ -167,7 +166,6 @@ MODELS = {
     "solver with gates": lambda: gated(*solver_and_batch()),
     "solver with bottlenecks": lambda: solver_and_batch(bottleneck_layers=[1], bottleneck_size=4),
     "solver with LoRA": lambda: adapted(*solver_and_batch()),
-    "answer verifier": lambda: verifier_and_batch(),
 }
 
 
@@ -183,23 +181,6 @@ def solver_and_batch(**fields):
     processor = tiny_processor()
     model = solver(processor, **fields)
     return model, model.make_collator(processor)(encoded_problems(processor))
-
-
-def verifier_and_batch():
-    config = AnswerVerifierConfig(
-        encoder_hidden_size=8, hidden_size=16, num_attention_heads=2, features=["a", "b", "c"]
-    )
-    batch = {
-        "encoder_hidden_states": torch.ones(2, 7, 8),
-        "attention_mask": torch.ones(2, 7, dtype=torch.long),
-        "number_positions": torch.tensor([[1, 4], [2, -1]]),
-        "symbols": torch.tensor([[[5, 0, 6, 7], [5, 6, -1, -1]], [[5, 6, -1, -1], [-1, -1, -1, -1]]]),
-        "depths": torch.ones(2, 2, 4, dtype=torch.long),
-        "values": torch.ones(2, 2, 4, 7),
-        "features": torch.ones(2, 2, 3),
-        "labels": torch.tensor([[True, False], [True, False]]),
-    }
-    return AnswerVerifierModel(config), batch
 
 
 def gated(model, batch):

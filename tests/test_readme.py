@@ -55,7 +55,6 @@ SMALLER = {
     "publish": [],
     "export": [],
     "rerank": ["--max_train_samples", "8", "--max_eval_samples", "8"],
-    "train-verifier": ["--max_train_samples", "8", "--max_steps", "2"],
     "pseudo-label": ["--num_beams", "2"],
     "examples/results/family.py": ["--problems", "4"],
     "heads": ["--num_batches", "1", "--batch_size", "4"],

@@ -94,9 +94,9 @@ class TimedReranker(PlausibilityReranker):
 
     clock = Clock()
 
-    def rerank(self, problem, trees, verifier_scores=()):
+    def rerank(self, problem, trees):
         with self.clock:
-            return super().rerank(problem, trees, verifier_scores)
+            return super().rerank(problem, trees)
 
 
 def measure(solver, reranker, texts: Sequence[str], batch_sizes: Sequence[int], rounds: int, large=LARGE) -> dict:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 # Files that are copied unchanged.
 COPIED = (
-    *("tokenizer.json", "mwp_processor.json", "plausibility.json", "verifier.safetensors", DefaultSearch.file_name),
+    *("tokenizer.json", "mwp_processor.json", "plausibility.json", DefaultSearch.file_name),
     *("README.md", "record.json", *LICENCES),
 )
 

@@ -24,7 +24,6 @@ COMMANDS = {
     "prune": "prune a solver's attention heads in rounds of distillation",
     "stark": "find the sparsity of the teacher at which its student is best",
     "mix": "interpolate a distilled solver's encoder with its pretrained encoder, or average solvers",
-    "train-verifier": "train a verifier, which reads a text with each answer of a solver, for re-ranking",
     "rerank": "fit a re-ranker of a solver's answers by plausibility",
     "evaluate": "evaluate a solver on a dataset, and write each prediction with the reason for its failure",
     "solve": "solve problems given as arguments, in a file, or on standard input",
@@ -35,7 +34,7 @@ COMMANDS = {
     "publish": "upload the model folder to the Hugging Face Hub",
     "completion": "print a script that completes commands and options in bash, zsh or fish",
 }
-LISTING = "\n".join(f"  {name:14} {text}" for name, text in COMMANDS.items())
+LISTING = "\n".join(f"  {name:12} {text}" for name, text in COMMANDS.items())
 HELP = f"""usage: hf-mwp <command> [options]
 
 Train, distil, evaluate and use compact solvers of math word problems.

@@ -28,8 +28,6 @@ from .terminal.console import CommandConsole, make_table
 
 
 if TYPE_CHECKING:
-    from hf_mwp.runtime.plausibility import AnswerVerifier
-
     from .tasks.math_word_problems import MathWordProblems
 
 
@@ -49,9 +47,6 @@ class RerankArguments(SearchOptions):
     regularization: float = option(1.0, "Weight of the squared distance from the ranking by probability.")
     mc_dropout_fraction: float = option(
         0.0, "Share of the problems to solve with dropout, because a solver is overconfident on its training problems."
-    )
-    verifier: str | None = option(
-        None, "Folder of a verifier of this solver, trained by `hf-mwp train-verifier`. It is copied to output_dir."
     )
     confidence_data: list[str] | None = option(
         None,
@@ -124,7 +119,6 @@ def rerank(
         model, processor = task.load_model(args.model, args.split)
         splits = _splits(args, task, num_samples)
         other_problems = _other_problems(args, data_args, task, processor.language)
-        verifier = _load_verifier(args.verifier)
         if not is_model_folder:
             folder.begin()
         reranker = fit_reranker(
@@ -137,7 +131,6 @@ def rerank(
             regularization=args.regularization,
             mc_dropout_fraction=args.mc_dropout_fraction,
             other_problems=other_problems,
-            verifier=verifier,
             batch_size=args.batch_size,
             fitted_on={
                 "model": shorten_paths(args.model),
@@ -178,18 +171,6 @@ def _other_problems(
         random.Random(args.seed).shuffle(rows)
         samples[source] = rows[:MAX_CONFIDENCE_PROBLEMS]
     return samples
-
-
-def _load_verifier(folder: str | None) -> AnswerVerifier | None:
-    from hf_mwp.runtime.plausibility import AnswerVerifier
-
-    if folder is None:
-        return None
-    verifier = AnswerVerifier.from_pretrained(folder)
-    if verifier is None:
-        remedy = "Train one with `hf-mwp train-verifier`."
-        raise UsageError(f"`verifier`: {folder} has no {AnswerVerifier.file_name}. {remedy}")
-    return verifier
 
 
 def _default_search(args: RerankArguments, reranker: PlausibilityReranker) -> DefaultSearch:

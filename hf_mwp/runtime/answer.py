@@ -16,10 +16,6 @@ from .plausibility import RankedAnswer
 from .problems import MathWordProblem, refusal
 
 
-Trees = Sequence[tuple[Expression, float]]
-"""Expressions of a beam with their log probabilities, best first."""
-
-
 @dataclass(frozen=True)
 class Beam:
     """Search result for a problem."""
@@ -30,7 +26,6 @@ class Beam:
     max_length: int = 0
     capped: bool = False  # whether a limit on candidates cut the search short
     fault: str | None = None  # sentence on scores that are NaN or infinite; there are no trees then
-    verifier_scores: tuple[float, ...] = ()  # of the answers ([`PlausibilityReranker.verify`]); empty: not verified
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,6 @@ from .default_search import FolderSearch, Rerank
 from .encoder import GRAPH, STUDENT, Encoder, check_encoder, load_graph
 from .output_vocabulary import OutputVocabulary
 from .plausibility import PlausibilityReranker
-from .plausibility.features import describe_answers
 from .problems import MathWordProblem, refusal
 from .solver_folder import check_weights, has_tree_decoder, read_config
 from .text_reader import TextReader, check_fit, count_cut
@@ -123,10 +122,6 @@ class RuntimeSolver(FolderSearch):
     ) -> Answer:
         """Solve one problem, and keep all trees of the beams."""
         beam = Beam()
-        ranked = None
-        if reranker is not None:
-            reranker.check(problem.language)
-            ranked = ()
         if refusal(problem) is None:
             input_ids, number_positions = self.reader.read(problem)
             num_cut = count_cut(problem, number_positions)
@@ -140,13 +135,11 @@ class RuntimeSolver(FolderSearch):
                             states, number_positions, num_beams, num_beams, max_decode_length, score_margin
                         )
                     beam = replace(beam, trees=read_trees(trees, self.reader.vocabulary.decode))
-                    if reranker is not None:
-                        answers = describe_answers(problem, beam.trees)
-                        scores = reranker.verify(problem, answers, states, number_positions)
-                        beam = replace(beam, verifier_scores=scores)
-                        ranked = tuple(reranker.rank(answers, scores))
                 except NotFiniteError:
                     beam = replace(beam, fault=self._not_finite)
+        ranked = None
+        if reranker is not None:
+            ranked = tuple(reranker.rerank(problem, beam.trees))
         return Answer(problem, beam, ranked)
 
     @cached_property

@@ -24,7 +24,7 @@ from hf_mwp.compress.models.mwp_student.remote_code import FILES
 from hf_mwp.compress.pruning import prune
 from hf_mwp.runtime.default_search import DefaultSearch
 from hf_mwp.runtime.encoder import GRAPH
-from hf_mwp.runtime.plausibility import AnswerVerifier, PlausibilityReranker
+from hf_mwp.runtime.plausibility import PlausibilityReranker
 from hf_mwp.runtime.solver import EXPORT_RECORD
 from hf_mwp.solver.batches.mwp_processor import MwpProcessor
 from hf_mwp.solver.data.training_texts import TrainingTexts
@@ -50,8 +50,7 @@ TOKENIZER = (
 PUBLISHED = (
     *(CARD, CONFIG, RECORD, *LICENCES, EXPORT_RECORD, GRAPH, *TOKENIZER, *FILES),
     *("use_hf_mwp.py", "cut_model.py", "architecture.py", "slicing.py"),
-    *(MwpProcessor.file_name, PlausibilityReranker.file_name, AnswerVerifier.file_name, DefaultSearch.file_name),
-    TrainingTexts.file_name,
+    *(MwpProcessor.file_name, PlausibilityReranker.file_name, DefaultSearch.file_name, TrainingTexts.file_name),
 )
 _OWN_NAME = re.compile(r'((?:\bmodel=|from_pretrained\()"|hf download )[^"\n]*?(?="| --local-dir)')
 

@@ -11,8 +11,8 @@ from hf_mwp.utils.option import options_in
 
 # Commands that can be stages of a recipe.
 STAGES = (
-    *("pretrain", "train", "distill", "prune", "stark", "mix", "pseudo-label", "train-verifier", "rerank"),
-    *("evaluate", "export", "card"),
+    *("pretrain", "train", "distill", "prune", "stark", "mix", "pseudo-label", "rerank", "evaluate", "export"),
+    "card",
 )
 # Commands whose last options are the config of a trainer. Except for pretraining, the task chooses the config class.
 TRAINING_COMMANDS = ("pretrain", "train", "distill", "prune", "stark")

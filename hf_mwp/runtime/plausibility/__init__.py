@@ -4,7 +4,6 @@ from hf_mwp.utils.lazy_names import lazy_names
 
 
 _NAMES = {
-    "answer_verifier": ("AnswerVerifier",),
     "candidate_answer": ("CandidateAnswer", "candidate_answers"),
     "features": ("FEATURES", "FEATURE_LIST", "Feature"),
     "plausibility_reranker": ("PlausibilityError", "PlausibilityReranker", "RankedAnswer"),

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hf_mwp.runtime.expressions import Expression
 from hf_mwp.runtime.expressions.evaluation import Number
@@ -34,13 +34,6 @@ from .features import FEATURE_LIST, FEATURES, DescribedAnswer, describe_answers
 from .violations import MOST_VIOLATIONS, NEGATIVE, complaint_of, faults_of, violations_of
 
 
-if TYPE_CHECKING:
-    # The options of `hf-mwp rerank` do not need NumPy.
-    import numpy as np
-
-    from .answer_verifier import AnswerVerifier
-
-
 # Folders of the re-rankers included in the package, by language.
 GENERAL = {language: Path(__file__).parent / "general" / language for language in ("en", "zh")}
 # Maximum number of beams and size of a weight in a file, far above all that were fitted.
@@ -56,10 +49,7 @@ RERANKER = {
     "feature_list": TEXT,
     "min_beams": optional(integer(2, MAX_BEAMS)),
     "confidence": optional(object_of(number(-MAX_WEIGHT, MAX_WEIGHT))),
-    "verifier_weight": optional(number(-MAX_WEIGHT, MAX_WEIGHT), default=0.0),
 }
-# Maximum number of answers that the verifier reads, those with the highest weighted sums of features.
-MAX_VERIFIED = 8
 # Factor of the plausibility of an impossible answer, which would be near 1 if the beam has no other.
 IMPOSSIBLE_FACTOR = 0.1
 # Terms of `PlausibilityReranker.confidence` besides the features, and the range of its log odds.
@@ -108,9 +98,6 @@ class PlausibilityReranker:
         confidence (`Mapping[str, float]`, *optional*): Weights of a logistic regression for the probability that the
             first answer is right, from its softmax (`share`, as log odds), its features, and a `constant`. Without
             it, the plausibility is the softmax.
-        verifier_weight (`float`, *optional*, defaults to 0.0): Weight of the score of the verifier.
-        verifier ([`AnswerVerifier`], *optional*): Network that reads the text and an equation together; see
-            [`~PlausibilityReranker.verify`]. It belongs to one solver, whose hidden states it reads.
 
     Raises:
         PlausibilityError: If the weights belong to a different version of the features or are not finite, or if a
@@ -125,8 +112,6 @@ class PlausibilityReranker:
     feature_list: str = FEATURE_LIST
     min_beams: int | None = None
     confidence: Mapping[str, float] | None = None
-    verifier_weight: float = 0.0
-    verifier: AnswerVerifier | None = field(default=None, compare=False, repr=False)
 
     file_name = "plausibility.json"
 
@@ -146,8 +131,6 @@ class PlausibilityReranker:
         unknown = sorted(set(self.confidence or ()) - names - {CONSTANT_TERM, SHARE_TERM})
         if unknown:
             raise PlausibilityError(f"`confidence` has unknown terms: {', '.join(unknown)}")
-        if self.verifier_weight and self.verifier is None:
-            raise PlausibilityError("`verifier_weight` is set, but there is no `verifier`")
         check_fit(self.num_beams, self.min_beams)
 
     def check(self, language: str, num_beams: int | None = None) -> int:
@@ -166,62 +149,7 @@ class PlausibilityReranker:
             )
         return self.num_beams if num_beams is None else num_beams
 
-    def verify(
-        self,
-        problem: MathWordProblem,
-        answers: Sequence[DescribedAnswer],
-        states: np.ndarray,
-        number_positions: Sequence[int],
-        limit: int | None = MAX_VERIFIED,
-    ) -> tuple[float, ...]:
-        """
-        Let the verifier read the text with the answers that have the highest weighted sums of features.
-
-        Args:
-            problem ([`MathWordProblem`]): The problem.
-            answers (`Sequence[DescribedAnswer]`): Its answers, from [`describe_answers`].
-            states (`np.ndarray` of shape `(S, H)`): The solver's hidden states of the text.
-            number_positions (`Sequence[int]`): Index of the token of each number.
-            limit (`int`, *optional*, defaults to 8): Maximum number of answers that are read; `None`: all.
-
-        Returns:
-            `tuple[float, ...]`: A score for each answer. Those that are not read have the lowest score of the others.
-                Empty without a verifier.
-        """
-        if self.verifier is None or not answers:
-            return ()
-        scores = self._weighted_sums(answers)
-        order = sorted(range(len(answers)), key=lambda index: -scores[index])[:limit]
-        equations = []
-        features = []
-        for index in order:
-            equations.append(answers[index].answer.best.expression)
-            features.append(answers[index].features)
-        numbers = [float(value) for value in problem.values]
-        read = self.verifier(states, number_positions, numbers, equations, features)
-        readable = [score for score in read if not math.isnan(score)]
-        verified = [min(readable, default=0.0)] * len(answers)
-        for index, score in zip(order, read, strict=True):
-            if not math.isnan(score):
-                verified[index] = score
-        return tuple(verified)
-
-    def _weighted_sums(self, answers: Sequence[DescribedAnswer]) -> list[float]:
-        """Return the weighted sum of the features of each answer."""
-        weights = self._weights
-        return [math.fsum(map(operator.mul, answer.features, weights)) for answer in answers]
-
-    @property
-    def _weights(self) -> list[float]:
-        """Return the weights in the order of the features."""
-        return [float(self.weights[feature.name]) for feature in FEATURES]
-
-    def rerank(
-        self,
-        problem: MathWordProblem,
-        trees: Sequence[tuple[Expression, float]],
-        verifier_scores: Sequence[float] = (),
-    ) -> list[RankedAnswer]:
+    def rerank(self, problem: MathWordProblem, trees: Sequence[tuple[Expression, float]]) -> list[RankedAnswer]:
         """
         Rank the answers in a beam, highest weighted sum first. Negative counts and measures are impossible, unless the
         text or the question suggests otherwise (temperatures, debts, differences). They keep their rank, since a
@@ -231,8 +159,6 @@ class PlausibilityReranker:
         Args:
             problem ([`MathWordProblem`]): The problem. Its equation and answer are not used.
             trees (`Sequence[tuple[Expression, float]]`): Trees over number slots with log probabilities, best first.
-            verifier_scores (`Sequence[float]`, *optional*): Scores of [`~PlausibilityReranker.verify`] for the
-                answers. Without them, the features alone decide.
 
         Returns:
             `list[RankedAnswer]`: An answer for each different value; empty if no tree has a value.
@@ -241,19 +167,17 @@ class PlausibilityReranker:
             PlausibilityError: If the language of the problem differs from the language of the re-ranker.
         """
         self.check(problem.language)
-        return self.rank(describe_answers(problem, trees), verifier_scores)
+        return self.rank(describe_answers(problem, trees))
 
-    def rank(self, answers: Sequence[DescribedAnswer], verifier_scores: Sequence[float] = ()) -> list[RankedAnswer]:
+    def rank(self, answers: Sequence[DescribedAnswer]) -> list[RankedAnswer]:
         """Rank the answers of [`describe_answers`] as [`~PlausibilityReranker.rerank`] does."""
         if not answers:
             return []
-        scores = self._weighted_sums(answers)
-        for index, verifier_score in enumerate(verifier_scores):
-            scores[index] += self.verifier_weight * verifier_score
+        weights = [float(self.weights[feature.name]) for feature in FEATURES]
+        scores = [math.fsum(map(operator.mul, described.features, weights)) for described in answers]
         highest = max(scores)
         total = math.fsum(math.exp(score - highest) for score in scores)
         order = sorted(range(len(answers)), key=lambda index: (-scores[index], answers[index].answer.best.rank))
-        weights = self._weights
         best_features = answers[order[0]].features
         ranked = []
         for index in order:
@@ -299,9 +223,6 @@ class PlausibilityReranker:
         }
         if self.confidence:
             content["confidence"] = {name: round(float(weight), 4) for name, weight in self.confidence.items()}
-        if self.verifier is not None:
-            content["verifier_weight"] = round(float(self.verifier_weight), 4)
-            self.verifier.save_pretrained(save_directory)
         write_json(Path(save_directory) / self.file_name, content)
 
     @classmethod
@@ -322,10 +243,6 @@ class PlausibilityReranker:
             fields = check_fields(read_mapping(path), RERANKER, path, closed=True)
         except UsageError as error:
             raise PlausibilityError(f"{error} {remedy}.") from error
-        if fields["verifier_weight"]:
-            from .answer_verifier import AnswerVerifier
-
-            fields["verifier"] = AnswerVerifier.from_pretrained(name_or_path, **kwargs)
         try:
             return cls(**fields)
         except PlausibilityError as error:

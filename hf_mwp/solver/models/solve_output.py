@@ -25,8 +25,6 @@ class SolveOutput(ModelOutput):
             Whether a limit on the number of candidates cut the search short. Only decoders with such limits set it.
         finite (`torch.BoolTensor` of shape `(batch,)`, *optional*):
             Whether no score was NaN or infinite, as weights may be. Rows of a problem with such scores are empty.
-        encoder_hidden_states (`torch.FloatTensor` of shape `(batch, tokens, width)`, *optional*):
-            Hidden states of the text from which the expressions were decoded.
     """
 
     sequences: torch.LongTensor | None = None
@@ -34,7 +32,6 @@ class SolveOutput(ModelOutput):
     finished: torch.BoolTensor | None = None
     capped: torch.BoolTensor | None = None
     finite: torch.BoolTensor | None = None
-    encoder_hidden_states: torch.FloatTensor | None = None
 
     @classmethod
     def of(

@@ -8,8 +8,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from hf_mwp.runtime.answer import Trees
-from hf_mwp.runtime.plausibility.answer_verifier import AnswerVerifier
 from hf_mwp.runtime.plausibility.features import FEATURES, describe_answers
 from hf_mwp.runtime.plausibility.plausibility_reranker import (
     CONSTANT_TERM,
@@ -27,7 +25,7 @@ from hf_mwp.utils.checked_types import checked
 from hf_mwp.utils.checks import check_share
 
 from .kept_records import ProgressBar
-from .reranker_beams import BeamSearch, SolvedProblems, join_solved, right_answer
+from .reranker_beams import BeamSearch, SolvedProblems, Trees, join_solved, right_answer
 
 
 # Factors that `calibrate` tries, from 0.05 to 3, and the minimum of the plausibilities that it reads.
@@ -52,7 +50,6 @@ def fit_reranker(
     mc_dropout_fraction: float = 0.0,
     other_problems: Mapping[str, Iterable[MathWordProblem | Mapping[str, Any]]] | None = None,
     fitted_on: Mapping[str, Any] | None = None,
-    verifier: AnswerVerifier | None = None,
     batch_size: int = 32,
     progress: ProgressBar = None,
 ) -> PlausibilityReranker:
@@ -76,8 +73,6 @@ def fit_reranker(
             of the features other than its probability.
         other_problems (`Mapping[str, Iterable]`, *optional*): Problems of other sources, by name, which the solver was
             not trained on. Plausibilities that fit only the splits of `parts` are too large elsewhere.
-        verifier ([`AnswerVerifier`], *optional*): Verifier of this solver ([`fit_verifier`]), whose score becomes one
-            more term of the weighted sum.
         batch_size (`int`, *optional*, defaults to 32), progress (`Callable`, *optional*): See [`solve_problems`].
 
     Returns:
@@ -99,7 +94,7 @@ def fit_reranker(
     check_fit(num_beams, min_beams, regularization)
     check_share({"mc_dropout_fraction": mc_dropout_fraction}, "mc_dropout_fraction")
 
-    search = BeamSearch(model, processor, num_beams, score_margin, batch_size, progress, verifier)
+    search = BeamSearch(model, processor, num_beams, score_margin, batch_size, progress)
     (train_name, train_rows), *held_out_splits = parts.items()
 
     # Solve the training problems, a share of them with dropout, and at least one without.
@@ -111,15 +106,7 @@ def fit_reranker(
     if unsure.problems:
         fitted_on["mc_dropout_fraction"] = mc_dropout_fraction
     solved_training = join_solved([sure, unsure])
-    reranker = fit_plausibility(
-        solved_training.problems,
-        solved_training.beams,
-        num_beams,
-        regularization,
-        fitted_on,
-        verifier,
-        solved_training.verifier_scores,
-    )
+    reranker = fit_plausibility(solved_training.problems, solved_training.beams, num_beams, regularization, fitted_on)
     reranker = replace(reranker, min_beams=min_beams)
 
     # Calibrate on the problems solved with dropout and on the other splits.
@@ -129,14 +116,14 @@ def fit_reranker(
         if problems:
             held_out[name] = search.solved(problems)
     calibration = join_solved([unsure, *held_out.values()])
-    reranker = calibrate(reranker, calibration.problems, calibration.beams, calibration.verifier_scores)
+    reranker = calibrate(reranker, calibration.problems, calibration.beams)
 
     # Fit the confidence on the other splits and on other problems.
     if other_problems:
         for name, rows in other_problems.items():
             held_out[name] = search.solved(search.usable(rows))
         new = join_solved(held_out.values())
-        reranker = fit_confidence(reranker, new.problems, new.beams, new.verifier_scores)
+        reranker = fit_confidence(reranker, new.problems, new.beams)
 
     # Measure the re-ranker.
     measured = {}
@@ -157,8 +144,6 @@ def fit_plausibility(
     num_beams: int,
     regularization: float = 1.0,
     fitted_on: Mapping[str, Any] | None = None,
-    verifier: AnswerVerifier | None = None,
-    verifier_scores: Sequence[Sequence[float]] = (),
 ) -> PlausibilityReranker:
     """
     Fit the weights of a re-ranker by maximising the probability of the correct values, with a softmax over the values
@@ -172,8 +157,6 @@ def fit_plausibility(
         regularization (`float`, *optional*, defaults to 1.0): Weight of the squared distance from the ranking by
             probability, which has weight 1 for `log_mass` and 0 for all other features.
         fitted_on (`Mapping`, *optional*): Names of the model and data, stored in the file of the re-ranker.
-        verifier ([`AnswerVerifier`], *optional*), verifier_scores (`Sequence[Sequence[float]]`, *optional*): Verifier,
-            and its scores of all answers ([`~PlausibilityReranker.verify`]).
 
     Raises:
         PlausibilityError: If no beam has both a correct and a wrong value, the problems are in several languages, or
@@ -188,18 +171,14 @@ def fit_plausibility(
     right = []
     groups = []
     used = 0
-    for problem, beam, scores in zip(problems, beams, verifier_scores or [()] * len(problems), strict=True):
+    for problem, beam in zip(problems, beams, strict=True):
         target = right_answer(problem)
         if target is None:
             continue
         answers = describe_answers(problem, beam)
         matches = [answers_match(described.answer.value, target) for described in answers]
         if any(matches) and not all(matches):
-            for index, described in enumerate(answers):
-                row = described.features
-                if verifier is not None:
-                    row = [*row, scores[index]]
-                rows.append(row)
+            rows += [described.features for described in answers]
             right += matches
             groups += [used] * len(answers)
             used += 1
@@ -209,26 +188,17 @@ def fit_plausibility(
             "problems, more beams, or a trained solver"
         )
     weights = _fit(torch.tensor(rows, dtype=torch.float64), torch.tensor(right), torch.tensor(groups), regularization)
-    weights = weights.tolist()
-    verifier_weight = 0.0
-    if verifier is not None:
-        verifier_weight = weights.pop()
     names = [feature.name for feature in FEATURES]
     return PlausibilityReranker(
         language=languages[0],
-        weights=dict(zip(names, weights, strict=True)),
+        weights=dict(zip(names, weights.tolist(), strict=True)),
         num_beams=num_beams,
-        verifier_weight=verifier_weight,
-        verifier=verifier,
         fitted_on=dict(fitted_on or {}, num_problems=len(problems), num_used=used, regularization=regularization),
     )
 
 
 def calibrate(
-    reranker: PlausibilityReranker,
-    problems: Sequence[MathWordProblem],
-    beams: Sequence[Trees],
-    verifier_scores: Sequence[Sequence[float]] = (),
+    reranker: PlausibilityReranker, problems: Iterable[MathWordProblem], beams: Iterable[Trees]
 ) -> PlausibilityReranker:
     """
     Scale all weights by the factor with which the plausibility of the first answer best predicts whether it is correct
@@ -242,8 +212,8 @@ def calibrate(
     # Index of the first value of each beam, and its correctness.
     first = []
     right = []
-    for problem, beam, verified in zip(problems, beams, verifier_scores or [()] * len(problems), strict=True):
-        ranked = reranker.rerank(problem, beam, verified)
+    for problem, beam in zip(problems, beams, strict=True):
+        ranked = reranker.rerank(problem, beam)
         target = right_answer(problem)
         if len(ranked) > 1 and target is not None:
             groups += [len(first)] * len(ranked)
@@ -260,15 +230,11 @@ def calibrate(
         shares = (logs[first] - _log_sums(logs, torch.tensor(groups))).exp()
         losses[scale] = torch.nn.functional.binary_cross_entropy(shares, labels).item()
     scale = min(losses, key=losses.__getitem__)
-    weights = {name: scale * weight for name, weight in reranker.weights.items()}
-    return replace(reranker, weights=weights, verifier_weight=scale * reranker.verifier_weight)
+    return replace(reranker, weights={name: scale * weight for name, weight in reranker.weights.items()})
 
 
 def fit_confidence(
-    reranker: PlausibilityReranker,
-    problems: Sequence[MathWordProblem],
-    beams: Sequence[Trees],
-    verifier_scores: Sequence[Sequence[float]] = (),
+    reranker: PlausibilityReranker, problems: Iterable[MathWordProblem], beams: Iterable[Trees]
 ) -> PlausibilityReranker:
     """
     Fit the probability that the first answer is right: a logistic regression on its softmax and its features, with a
@@ -280,10 +246,10 @@ def fit_confidence(
     names = [CONSTANT_TERM, SHARE_TERM, *(feature.name for feature in FEATURES)]
     rows = []
     right = []
-    for problem, beam, verified in zip(problems, beams, verifier_scores or [()] * len(problems), strict=True):
+    for problem, beam in zip(problems, beams, strict=True):
         target = right_answer(problem)
         answers = describe_answers(problem, beam)
-        ranked = reranker.rank(answers, verified)
+        ranked = reranker.rank(answers)
         if not ranked or target is None:
             continue
         first = next(described for described in answers if described.answer.best.rank == ranked[0].rank)
@@ -318,8 +284,8 @@ def fit_confidence(
 def _measure(reranker: PlausibilityReranker, solved: SolvedProblems) -> dict[str, float]:
     """Return the accuracies without and with the re-ranker, and the share of beams that contain a correct answer."""
     totals = {"without": 0, "with": 0, "in_beam": 0}
-    for problem, beam, verified in zip(solved.problems, solved.beams, solved.verifier_scores, strict=True):
-        ranked = reranker.rerank(problem, beam, verified)
+    for problem, beam in zip(solved.problems, solved.beams, strict=True):
+        ranked = reranker.rerank(problem, beam)
         target = right_answer(problem)
         ranks = [answer.rank for answer in ranked if answers_match(answer.value, target)]
         if ranks:
@@ -333,10 +299,7 @@ def _measure(reranker: PlausibilityReranker, solved: SolvedProblems) -> dict[str
 
 def _fit(rows: Tensor, right: Tensor, groups: Tensor, regularization: float) -> Tensor:
     """Fit weights `(features,)` to the `rows` `(values, features)`. `groups` contains the beam index of each value."""
-    prior = rows.new_zeros(rows.shape[1])
-    for index, feature in enumerate(FEATURES):
-        if feature.name == "log_mass":
-            prior[index] = 1.0
+    prior = torch.tensor([float(feature.name == "log_mass") for feature in FEATURES], dtype=rows.dtype)
     weights = prior.clone().requires_grad_()
     optimizer = torch.optim.LBFGS([weights], max_iter=500, tolerance_grad=1e-6, line_search_fn="strong_wolfe")
 

@@ -1,11 +1,10 @@
 """Functions that solve many problems in batches: encoding, padding, beam search and re-ranking."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from torch import Tensor
 
 from hf_mwp.compress.models.fingerprints import hash_model, hash_processing
@@ -13,7 +12,6 @@ from hf_mwp.compress.trainers.unknown_tokens import special_ids
 from hf_mwp.runtime.answer import Beam, check_search, not_finite, read_trees
 from hf_mwp.runtime.default_search import count_beams
 from hf_mwp.runtime.plausibility import PlausibilityReranker
-from hf_mwp.runtime.plausibility.features import DescribedAnswer, describe_answers
 from hf_mwp.runtime.problems import MathWordProblem, refusal
 from hf_mwp.runtime.text_reader import count_cut
 from hf_mwp.solver.batches.mwp_processor import MwpProcessor
@@ -21,7 +19,6 @@ from hf_mwp.solver.metrics.matching import ANSWER_MATCHES
 from hf_mwp.solver.models import SolveOutput, Solver
 from hf_mwp.utils.checked_types import checked
 from hf_mwp.utils.checks import check_at_least_one
-from hf_mwp.utils.files import content_digest
 from hf_mwp.utils.length_batches import batches_by_length
 from hf_mwp.utils.unknown_tokens import share_of_unknown
 
@@ -30,10 +27,6 @@ from .solver_prediction import SolverPrediction
 
 
 INPUTS = ("input_ids", "attention_mask", "number_positions")
-
-Verification = Callable[[MathWordProblem, Sequence[DescribedAnswer], np.ndarray, Sequence[int]], tuple[float, ...]]
-"""Function of a problem, the answers of its beam, the solver's hidden states of its text and the positions of its
-numbers, such as [`PlausibilityReranker.verify`]. Returns a score for each answer."""
 
 
 @checked
@@ -106,15 +99,14 @@ def solve_problems(
     if score_margin is not None:
         settings["score_margin"] = score_margin
     if unfinished is None:
-        verify = verification(reranker)
-        beams = find_beams(model, processor, problems, batch_size, progress, verify, **settings)
+        beams = find_beams(model, processor, problems, batch_size, progress, **settings)
     else:
-        beams = find_kept_beams(unfinished, model, processor, problems, batch_size, progress, reranker, **settings)
+        beams = find_kept_beams(unfinished, model, processor, problems, batch_size, progress, **settings)
     predictions = []
     for problem, beam in zip(problems, beams, strict=True):
         ranked = None
         if reranker is not None:
-            ranked = tuple(reranker.rerank(problem, beam.trees, beam.verifier_scores))
+            ranked = tuple(reranker.rerank(problem, beam.trees))
         predictions.append(SolverPrediction(problem, beam, ranked, answer_match))
     return predictions
 
@@ -125,11 +117,10 @@ def find_beams(
     problems: Sequence[MathWordProblem],
     batch_size: int | None,
     progress: ProgressBar,
-    verify: Verification | None = None,
     **settings: float | None,
 ) -> list[Beam]:
-    """Search for the best trees of each problem with the `settings` of [`solve_batch`], and `verify` them. A beam has
-    no tree if the problem is refused ([`~problems.refusal`]) or all its numbers are cut off."""
+    """Search for the best trees of each problem with the `settings` of [`solve_batch`]. A beam has no tree if the
+    problem is refused ([`~problems.refusal`]) or all its numbers are cut off."""
     beams = [Beam()] * len(problems)
     # Encode the problems that are not refused.
     indices = [index for index, problem in enumerate(problems) if refusal(problem) is None]
@@ -164,23 +155,11 @@ def find_beams(
             index = indices[row]
             trees = read_trees(finished_sequences[place], processor.decode)
             beams[index] = replace(beams[index], trees=trees, capped=capped[place])
-            if verify is not None:
-                states = solved.encoder_hidden_states[place, : columns["length"][row]].float().cpu().numpy()
-                answers = describe_answers(problems[index], trees)
-                scores = verify(problems[index], answers, states, columns["number_positions"][row])
-                beams[index] = replace(beams[index], verifier_scores=scores)
             if not finite[place]:
                 beams[index] = replace(beams[index], fault=fault)
     if was_training:
         model.train()
     return beams
-
-
-def verification(reranker: PlausibilityReranker | None) -> Verification | None:
-    """Return the function by which a re-ranker verifies trees, `None` if it has no verifier."""
-    if reranker is None or reranker.verifier is None:
-        return None
-    return reranker.verify
 
 
 def _padded_rows(
@@ -230,18 +209,13 @@ def find_kept_beams(
     problems: Sequence[MathWordProblem],
     batch_size: int | None,
     progress: ProgressBar,
-    reranker: PlausibilityReranker | None = None,
     **settings: float | None,
 ) -> list[Beam]:
     """Search for beams as [`find_beams`] does, cached in a folder by [`kept_records`]."""
     facts = {"model": hash_model(model), "processor": hash_processing(processor), "dtype": str(model.dtype)} | settings
-    verify = verification(reranker)
-    if verify is not None:
-        # The weights decide which answers are verified.
-        facts |= {"verifier": content_digest(reranker.verifier.file), "weights": dict(reranker.weights)}
 
     def search(chunk: Sequence[MathWordProblem]) -> Iterator[dict[str, Any]]:
-        for beam in find_beams(model, processor, chunk, batch_size, None, verify, **settings):
+        for beam in find_beams(model, processor, chunk, batch_size, None, **settings):
             trees = [(processor.vocabulary.encode(tree), score) for tree, score in beam.trees]
             yield vars(beam) | {"trees": trees}
 

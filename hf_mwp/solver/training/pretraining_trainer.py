@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import nn
+from transformers import TrainerCallback
 from transformers.trainer_utils import EvalLoopOutput
 
 from hf_mwp.compress.models.model_kind import kind_of
@@ -27,7 +28,6 @@ from hf_mwp.solver.metrics.pretraining import (
 )
 from hf_mwp.utils.files import write_json
 
-from .collator_epoch import CollatorEpoch
 from .pretraining_config import PreTrainingConfig
 from .solver_dataset import ROW_INDEX
 
@@ -35,6 +35,17 @@ from .solver_dataset import ROW_INDEX
 COLUMNS = ("input_ids", "pos_labels", "mask_class", "mask_unit", "text_key", ROW_INDEX)
 # Labels of each part of the loss.
 LABELS = {"mlm_loss": "labels", "pos_loss": "pos_labels"}
+
+
+class MaskingEpoch(TrainerCallback):
+    """Callback that tells a collator the epoch, on which the masks depend."""
+
+    def __init__(self, collator: Any) -> None:
+        self.collator = collator
+
+    def on_epoch_begin(self, args, state, control, **kwargs):
+        """Set the epoch of the collator."""
+        self.collator.epoch = int(state.epoch or 0)
 
 
 class PreTrainingTrainer(BaseTrainer):
@@ -123,7 +134,7 @@ class PreTrainingTrainer(BaseTrainer):
         if self._tags:
             model.config.pos_loss_weight = args.pos_loss_weight
         super().__init__(model, args, data_collator, train_dataset, eval_dataset, processing_class, **kwargs)
-        self.add_callback(CollatorEpoch(data_collator))
+        self.add_callback(MaskingEpoch(data_collator))
 
     @staticmethod
     def _numbered(dataset):

@@ -344,11 +344,9 @@ class MwpSolver(PreTrainedModel, Solver):
         if score_margin is not None:
             self.decoder.check_score_margin(score_margin)
             extra["score_margin"] = score_margin
-        solved = self.decoder.generate(
+        return self.decoder.generate(
             states, attention_mask, number_positions, num_beams, max_length, num_return_sequences, **extra
         )
-        solved.encoder_hidden_states = states
-        return solved
 
 
 def _check_weights(
