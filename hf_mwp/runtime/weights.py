@@ -2,10 +2,10 @@
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
@@ -74,13 +74,12 @@ class Table:
 
 
 class Weights:
-    """Tensors in the weight files of a model's folder or in other `files` of it, read when they are used. Raises
-    `UsageError` for a missing or damaged file."""
+    """Tensors in a model's folder, read when they are used. Raises `UsageError` for a missing or damaged file."""
 
-    def __init__(self, folder: str | Path, files: Sequence[str] | None = None) -> None:
+    def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
         self.stored: dict[str, StoredTensor] = {}
-        for name in files or weight_files(self.folder):
+        for name in weight_files(self.folder):
             self.stored |= read_header(self.folder / name)
 
     def __contains__(self, name: str) -> bool:
@@ -126,33 +125,18 @@ def weight_files(folder: Path) -> list[str]:
     return names
 
 
-def read_metadata(path: Path) -> dict[str, Any]:
-    """Read the metadata in the header of a safetensors file. Raises `UsageError` if the file is missing or damaged."""
-    read_header(path)
-    with open(path, "rb") as file:
-        _, header = _load_header(file, path)
-    return header.get("__metadata__") or {}
-
-
-def _load_header(file: BinaryIO, path: Path) -> tuple[int, dict[str, Any]]:
-    """Return the header of a safetensors file, and the offset of the byte after it."""
-    size = path.stat().st_size
-    start = 8 + int.from_bytes(file.read(8), "little")
-    if not 8 < start <= size:
-        raise ValueError(f"a header of {start - 8:,} bytes in a file of {size:,}")
-    header = json.loads(file.read(start - 8))
-    if not isinstance(header, dict):
-        raise ValueError("its header is no JSON object")
-    return start, header
-
-
 def read_header(path: Path) -> dict[str, StoredTensor]:
     """Read the places of the tensors in a safetensors file. Raises `UsageError` if the file is missing, or its header
     does not describe the file: known types, and bytes that follow each other to the end."""
     try:
         with open(path, "rb") as file:
             size = path.stat().st_size
-            start, header = _load_header(file, path)
+            start = 8 + int.from_bytes(file.read(8), "little")
+            if not 8 < start <= size:
+                raise ValueError(f"a header of {start - 8:,} bytes in a file of {size:,}")
+            header = json.loads(file.read(start - 8))
+        if not isinstance(header, dict):
+            raise ValueError("its header is no JSON object")
         header.pop("__metadata__", None)
         stored = {name: _read_entry(name, entry, path, start) for name, entry in header.items()}
         end = start
