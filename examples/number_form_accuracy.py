@@ -5,7 +5,7 @@ Print how many problems of datasets are solved with and without some forms of nu
         --model model_cards/mwp-student-3L-gts-math23k --forms "periods of a rate" "parts of an hour" units
 
 The forms are those of the solver's reading of numbers (guide "Numbers in texts"); `units` is the conversion of
-quantities to the unit that the question asks for.
+quantities to one unit.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from hf_mwp.solver.solving.reranker_beams import right_answer
 
 
 UNITS = "units"
-"""Name of the conversion of quantities to the unit asked for."""
+"""Name of the conversion of quantities to one unit."""
 
 HEADINGS = ("problems", "changed", "right without", "right with", "lost")
 
@@ -33,10 +33,10 @@ HEADINGS = ("problems", "changed", "right without", "right with", "lost")
 @contextmanager
 def without_forms(names: Sequence[str]) -> Iterator[None]:
     """Context manager in which the forms with these names are not read."""
-    kept = {}
+    other_forms = {}
     for reading, forms in masked_text._FORMS.items():
-        kept[reading] = tuple(form for form in forms if form.name not in names)
-    with mock.patch.object(masked_text, "_FORMS", kept):
+        other_forms[reading] = tuple(form for form in forms if form.name not in names)
+    with mock.patch.object(masked_text, "_FORMS", other_forms):
         if UNITS not in names:
             yield
             return

@@ -44,14 +44,14 @@ class Encoder:
         """Compute the hidden states `(S, H)` of a text's tokens `(S,)`."""
         words = self.words.rows(input_ids)
         positions = self.positions.rows(self._positions(input_ids))
-        states = layer_norm(words + self.segment + positions, self.embedding_norm, self.epsilon)
+        states = self._normalise(words + self.segment + positions, self.embedding_norm)
         if self.projection is not None:
             states = apply_linear(self.projection, states)
         for number, layer in enumerate(self.layers, 1):
             attended = self._attend(states, layer)
-            states = layer_norm(attended + states, layer["attention_norm"], self.epsilon)
+            states = self._normalise(attended + states, layer["attention_norm"])
             fed_forward = self._feed_forward(states, layer)
-            states = layer_norm(fed_forward + states, layer["output_norm"], self.epsilon)
+            states = self._normalise(fed_forward + states, layer["output_norm"])
             if number in self.bottlenecks:
                 reduce, expand = self.bottlenecks[number]
                 states = apply_linear(expand, apply_linear(reduce, states))
@@ -77,6 +77,20 @@ class Encoder:
             return layer["output"]
         hidden = self.activation(layer["intermediate"](states))
         return layer["output"](hidden)
+
+    def _normalise(self, states: np.ndarray, norm: Linear) -> np.ndarray:
+        width = states.shape[-1]
+        # A product with equal weights is faster than `mean`.
+        centred = states - states @ np.full((width, 1), 1 / width, np.float32)
+        deviation = np.einsum("sh,sh->s", centred, centred)[:, None]
+        deviation /= width
+        deviation += self.epsilon
+        np.sqrt(deviation, out=deviation)
+        centred /= deviation
+        weight, bias = norm
+        centred *= weight
+        centred += bias
+        return centred
 
     def _norm(self, prefix: str) -> Linear:
         return self.weights[f"{prefix}.weight"], self.weights[f"{prefix}.bias"]
@@ -185,22 +199,6 @@ def attention(query: np.ndarray, key: np.ndarray, value: np.ndarray) -> np.ndarr
         head_contexts /= weights.sum(-1, keepdims=True)
         context[:, heads] = head_contexts.transpose(1, 0, 2)
     return context.reshape(length, -1)
-
-
-def layer_norm(states: np.ndarray, norm: Linear, epsilon: float) -> np.ndarray:
-    """Normalise the states `(n, width)`, and multiply by the weight and add the bias of a layer normalisation."""
-    width = states.shape[-1]
-    # A product with equal weights is faster than `mean`.
-    centred = states - states @ np.full((width, 1), 1 / width, np.float32)
-    deviation = np.einsum("nw,nw->n", centred, centred)[:, None]
-    deviation /= width
-    deviation += epsilon
-    np.sqrt(deviation, out=deviation)
-    centred /= deviation
-    weight, bias = norm
-    centred *= weight
-    centred += bias
-    return centred
 
 
 def size_of_layer(sizes: int | Sequence[int], layer: int) -> int:

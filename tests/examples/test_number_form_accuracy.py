@@ -6,10 +6,10 @@ from hf_mwp.runtime.problems import MathWordProblem
 from tests.examples.scripts import load_script
 
 
-ROWS = [
-    {"text": "每天看5页，一周看多少页？", "equation": "x=5+7", "answer": "12"},
-    {"text": "重2千克，又加500克，共多少克？", "equation": "x=2+500", "answer": "502"},
-    {"text": "有3个，又买5个，共几个？", "equation": "x=3+5", "answer": "8"},
+PROBLEMS = [
+    ("每天看5页，一周看多少页？", "x=5+7", "12"),
+    ("重2千克，又加500克，共多少克？", "x=2+500", "502"),
+    ("有3个，又买5个，共几个？", "x=3+5", "8"),
 ]
 
 
@@ -31,8 +31,10 @@ def script():
     return load_script("number_form_accuracy.py")
 
 
-def rows_with_language():
-    return [row | {"id": "", "language": "zh"} for row in ROWS]
+@pytest.fixture
+def rows():
+    names = ("text", "equation", "answer")
+    return [dict(zip(names, problem, strict=True), id="", language="zh") for problem in PROBLEMS]
 
 
 @pytest.mark.parametrize(
@@ -45,5 +47,5 @@ def rows_with_language():
         (["clock time"], [3, 0, 0, 0, 0]),
     ],
 )
-def test_problems_whose_numbers_change_are_counted(script, forms, counts):
-    assert script.compare(Adder(), rows_with_language(), forms) == counts
+def test_problems_whose_numbers_change_are_counted(script, rows, forms, counts):
+    assert script.compare(Adder(), rows, forms) == counts

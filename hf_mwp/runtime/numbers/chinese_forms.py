@@ -27,8 +27,8 @@ def _counted_pair(match: re.Match[str], text: str) -> FormMatch:
 # text has named before (这两个, 甲乙两人, 相邻两棵, 两车), names (三角形, 百位), numbers themselves (两个数的和).
 _NOT_BEFORE = "(?<![第周这那前后上下头每甲乙丙丁师徒邻A-Za-z])(?<!星期)"
 _REFERENCE = "[两二](?=[人车种题组座艘队位头幢栋])"
-_NUMBERS = "(?!个(?:不同的?|连续的?|相邻的?)?(?:自然数|数|整数|偶数|奇数|质数|分数|小数|加数|因数))"
-_NOT_AFTER = f"{_NUMBERS}(?!角(?:形|板|尺|星|茴|洲|梅)|边形|面体|人称|位数|年级|年[(（]|月份|元[一二]次)"
+_NO_COUNT_OF_NUMBERS = "(?!个(?:不同的?|连续的?|相邻的?)?(?:自然数|数|整数|偶数|奇数|质数|分数|小数|加数|因数))"
+_NOT_AFTER = f"{_NO_COUNT_OF_NUMBERS}(?!角(?:形|板|尺|星|茴|洲|梅)|边形|面体|人称|位数|年级|年[(（]|月份|元[一二]次)"
 _CLAUSE_ENDS = "，,。．；;？?！!"
 _QUESTION_WORD = re.compile("多少|几")
 _SIZE = "(?:元|千克|公斤|克|吨|毫升|升|平方米|平方分米|平方厘米|千米|公里|分米|厘米|毫米|米|小时|个小时|分钟|秒|岁)"

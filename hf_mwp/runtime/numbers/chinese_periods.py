@@ -42,7 +42,7 @@ _PERIODS = (
     _Period("年", _DAY, 365),
 )
 _NAME = "(?P<name>星期|礼拜|周|年|季度|昼夜|天|小时|钟头|分钟)"
-_NOT_BEFORE = "(?![末岁级度利率])"
+_NOT_AFTER = "(?![末岁级度利率])"
 _NO_WEEKDAY = "(?![一二三四五六日天])"
 _MAX_NUMBER = 20  # 2008年 is a date
 # Calendars, working days, interest.
@@ -136,7 +136,7 @@ def _units_match(match: re.Match[str], value: Fraction | int, unit: _Unit, group
 CHINESE_PERIODS = (
     NumberForm(
         "periods of a rate",
-        re.compile(rf"(?<![第每头上下这那前后四周])(?<!星期){START}(?P<number>半|{NUMBER})个?{_NAME}{_NOT_BEFORE}"),
+        re.compile(rf"(?<![第每头上下这那前后四周])(?<!星期){START}(?P<number>半|{NUMBER})个?{_NAME}{_NOT_AFTER}"),
         _in_units_of_the_rate,
         "每 时速 月租 月薪 照 同样",
     ),
@@ -151,7 +151,7 @@ CHINESE_PERIODS = (
     ),
     NumberForm(
         "rates for a period",
-        re.compile(rf"(?<=每)(?P<period>个?{_NAME}){_NO_WEEKDAY}{_NOT_BEFORE}"),
+        re.compile(rf"(?<=每)(?P<period>个?{_NAME}){_NO_WEEKDAY}{_NOT_AFTER}"),
         _rate_for_a_period,
         "每",
     ),

@@ -131,47 +131,63 @@ def convert_units(text: str, mentions: list[NumberMention], language: str) -> li
         if quantity is not None:
             measure = UNITS[language][quantity.name].measure
             quantities.setdefault(measure, []).append(quantity)
+    if not quantities:
+        return mentions
+    asked_units = _ASKED_UNIT[language].findall(text)
+    asked = asked_units[-1].lower() if asked_units else None
     converted = list(mentions)
     for measure, measured in quantities.items():
-        target = _find_target(text, mentions, measure, measured, language)
+        patterns = _SCALES if measure in _NEXT_TO_RATES[language] else _RATES
+        if patterns[language].search(text):
+            continue
+        target = _FIND_TARGET[language](text, mentions, measure, measured, asked)
         if target is not None:
             for quantity in measured:
                 converted[quantity.index] = _convert(text, mentions[quantity.index], quantity, target, language)
     return converted
 
 
-def _find_target(
-    text: str, mentions: list[NumberMention], measure: int, quantities: list[_Quantity], language: str
+def _english_target(
+    text: str, mentions: list[NumberMention], measure: int, quantities: list[_Quantity], asked: str | None
 ) -> str | None:
-    """Return the name of the unit to which the quantities of a measure are converted, or `None`."""
-    units = UNITS[language]
-    patterns = _SCALES if measure in _NEXT_TO_RATES[language] else _RATES
-    if patterns[language].search(text):
+    """Return the name of the unit to which the quantities of a measure in an English text are converted, or `None`."""
+    units = UNITS["en"]
+    if asked is None or units[asked].measure != measure:
         return None
     sizes = {units[quantity.name].size for quantity in quantities}
-    asked = [name.lower() for name in _ASKED_UNIT[language].findall(text)]
-    target = None
-    if asked and units[asked[-1]].measure == measure:
-        target = asked[-1]
-        if target.startswith("dollar") and _has_dollar_sign(text, mentions):
+    if asked.startswith("dollar") and _has_dollar_sign(text, mentions):
+        sizes.add(units[asked].size)
+    return asked if len(sizes) > 1 else None
+
+
+def _chinese_target(
+    text: str, mentions: list[NumberMention], measure: int, quantities: list[_Quantity], asked: str | None
+) -> str | None:
+    """Return the name of the unit to which the quantities of a measure in a Chinese text are converted, or `None`."""
+    units = UNITS["zh"]
+    sizes = {units[quantity.name].size for quantity in quantities}
+    powers = _ASKED_POWER.findall(text)
+    if asked is not None and units[asked].measure == measure:
+        target = asked
+        # 440000平方米合多少公顷 is a conversion itself.
+        if len(mentions) > 1:
             sizes.add(units[target].size)
-        if language == "zh" and len(mentions) > 1:
-            sizes.add(units[target].size)
-    elif language == "zh":
-        powers = _ASKED_POWER.findall(text)
-        if measure == _LENGTH and powers:
-            target = powers[-1]
-            sizes.add(units[target].size)
-        elif measure in _COMPARED and not (measure == _LENGTH and _AREA_WITHOUT_UNIT.search(text)):
-            target = min(quantities, key=lambda quantity: units[quantity.name].size).name
+    elif measure == _LENGTH and powers:
+        target = powers[-1]
+        sizes.add(units[target].size)
+    elif measure in _COMPARED and not (measure == _LENGTH and _AREA_WITHOUT_UNIT.search(text)):
+        target = min(quantities, key=lambda quantity: units[quantity.name].size).name
+    else:
+        return None
     if len(sizes) < 2:
         return None
-    if language == "zh" and measure == _LENGTH:
-        # Lengths must fit to areas and volumes.
-        for name in _AREA_OR_VOLUME.findall(text):
-            if name != target:
-                return None
+    # Lengths must fit to areas and volumes.
+    if measure == _LENGTH and any(name != target for name in _AREA_OR_VOLUME.findall(text)):
+        return None
     return target
+
+
+_FIND_TARGET = {"en": _english_target, "zh": _chinese_target}
 
 
 def _convert(text: str, mention: NumberMention, quantity: _Quantity, target: str, language: str) -> NumberMention:
