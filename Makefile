@@ -134,7 +134,7 @@ notebook: $(STAMPS)/demo
 # Without arguments, the results are written down; `--quick` only shows that all of them run.
 BENCHMARKS := gts athena fine_tuning distillation cache_memory import_time solving pruning stark deploy
 
-bench: $(STAMPS)/onnx
+bench: $(STAMPS)/demo $(STAMPS)/onnx
 	set -e; for name in $(BENCHMARKS); do $(BIN)/python examples/benchmarks/$$name.py $(or $(ARGS),--write); done
 
 dist: $(STAMPS)/dev
