@@ -43,6 +43,11 @@ def _formal(match: re.Match[str], text: str) -> FormMatch | None:
     return number_match(match, value)
 
 
+def _digit_by_digit(match: re.Match[str], text: str) -> FormMatch:
+    """二〇一五年."""
+    return number_match(match, int(match[0].replace("○", "〇").translate(DECIMALS)))
+
+
 def _below_zero(match: re.Match[str], text: str) -> FormMatch | None:
     value = number_of(match["number"])
     if value is None or _LOST_GAMES.match(text, match.end()):
@@ -105,7 +110,7 @@ def _compound(match: re.Match[str], text: str) -> FormMatch | None:
     first = number_of(match["first"])
     second = number_of(match["second"])
     # 8时30分 and 1年5个月 may be points in time.
-    if units is None or first is None or second is None or large == "时":
+    if units is None or first is None or second is None or (large == "时" and not _is_duration(match, text)):
         return None
     names = [large, small]
     value = first * units[large] + second * units[small]
@@ -122,12 +127,25 @@ def _compound(match: re.Match[str], text: str) -> FormMatch | None:
     unit = large
     if asked:
         unit = asked[-1]
+    elif rated := [name for name in names if re.search(f"[每/／]个?{name}", text_around(match, text))]:
+        unit = rated[-1]
     elif large == "角" and asks_for("(?:多少|几)[元块]", text):
         unit = "元"
     value /= units[unit]
     if unit in ("块", "块钱"):
         unit = "元"
     return FormMatch(match.start(), match.end(last_group), value, literal_of(value), unit)
+
+
+def _is_duration(match: re.Match[str], text: str) -> bool:
+    """Return whether 1时40分 is a duration: 1时40分行了200千米."""
+    if _TIME_WORDS.search(text_around(match, text)):
+        return False
+    return _MOVES.match(text, match.end("small")) is not None or _TAKES.search(text_before(match, text)) is not None
+
+
+_MOVES = re.compile("钟?[共内]?(?:可以?|能)?[行走跑飞骑游驶]")
+_TAKES = re.compile("(?:用|花|走|跑|行|飞|开|经过|历时|需要?)了?\\Z")
 
 
 def _metres(match: re.Match[str], text: str) -> FormMatch | None:
@@ -143,9 +161,12 @@ _TIME_WORDS = re.compile(
     "上午|下午|早上|晚上|中午|早晨|傍晚|凌晨|时刻|开始|结束|出发|到达|开往|开车|开到|上学|放学|放映|起床"
     r"|开门|关门|起飞|降落|营业|睡觉|上课|下课|上班|下班|\d[:：]\d\d\s?[到至~～—-]\s?\d{1,2}[:：]\d\d"
 )
-_TIME_IN_WORDS = re.compile(r"[时点](?:[\d零一二三四五六七八九十]{1,3}分|半)")
-_HALF_HOUR = re.compile(r"[\d一二两三四五六七八九十][点时]半")
-_MORNING = ("上午", "早上", "早晨", "凌晨")
+_TIME_IN_WORDS = re.compile(r"[时点](?:[\d零一二三四五六七八九十]{1,3}分|半|[一三]刻)")
+_PART_OF_AN_HOUR = re.compile(r"[\d一二两三四五六七八九十][点时](?:半|[一三]刻)")
+_MINUTES_OF_PARTS = {"半": Fraction(30), "一刻": Fraction(15), "三刻": Fraction(45)}
+_NEXT_DAY = re.compile("(?:第二天|次日|隔天|翌日)(?:的?[早上凌晨清中午]{2})?\\Z")
+_EARLIER_TIME = re.compile(r"\d[:：]\d\d|[\d一二三四五六七八九十][时点]")
+_MORNING = ("上午", "早上", "早晨", "凌晨", "次日", "第二天")
 _AFTERNOON = ("下午", "晚上", "傍晚")
 
 
@@ -154,15 +175,20 @@ def _clock_time(match: re.Match[str], text: str) -> FormMatch | None:
     around = text_around(match, text)
     hours = number_of(match["hours"])
     minutes = number_of(match["minutes"] or "零")
-    if match["half"]:
-        minutes = Fraction(30)
+    if match["part"]:
+        minutes = _MINUTES_OF_PARTS[match["part"]]
     if hours is None or minutes is None or hours > 24 or minutes >= 60:
         return None
     if not _TIME_WORDS.search(around) or "比" in around:
         return None
     asks_minutes = asks_for("(?:多少|几)分", text)
     is_afternoon = hours < 12 and _is_afternoon(match, text, around)
-    if not (match["minutes"] or match["half"] or asks_minutes):
+    is_on_the_next_day = _is_on_the_next_day(match, text)
+    if is_on_the_next_day:
+        hours += 24
+    if not (match["minutes"] or match["part"] or asks_minutes):
+        if is_on_the_next_day:
+            return number_match(match, hours, group="hours")
         # 上午8时 and 下午2时: the equations of the datasets have 14-8. 下午走了2时 is a duration.
         is_time_of_day = text_before(match, text).endswith(_AFTERNOON)
         if not is_afternoon or not is_time_of_day or asks_for("(?:多少|几)点|什么时", text):
@@ -170,7 +196,7 @@ def _clock_time(match: re.Match[str], text: str) -> FormMatch | None:
         return number_match(match, hours + 12, group="hours")
     # In words, two times with minutes: 9时 and 35分 may be numbers of their own.
     num_times = len(_TIME_IN_WORDS.findall(around))
-    if ":" not in match[0] and "：" not in match[0] and num_times < 2 and not _HALF_HOUR.search(around):
+    if ":" not in match[0] and "：" not in match[0] and num_times < 2 and not _PART_OF_AN_HOUR.search(around):
         return None
     if is_afternoon:
         hours += 12
@@ -180,8 +206,14 @@ def _clock_time(match: re.Match[str], text: str) -> FormMatch | None:
     return number_match(match, value / 60, unit="时")
 
 
+def _is_on_the_next_day(match: re.Match[str], text: str) -> bool:
+    """Return whether 24 hours are added: 晚上10:30出发，第二天早上6:30到."""
+    before = text_before(match, text)
+    return _NEXT_DAY.search(before) is not None and _EARLIER_TIME.search(before) is not None
+
+
 def _is_afternoon(match: re.Match[str], text: str, around: str) -> bool:
-    """Return whether 12 hours are added: after 下午, if the text also has times before noon."""
+    """Return whether 12 hours are added: after 下午, if the text also has times before noon or of the next day."""
     if not any(word in around for word in _MORNING):
         return False
     before = text_before(match, text)
@@ -219,6 +251,18 @@ CHINESE_AMOUNTS = (
         "零下 负",
     ),
     NumberForm(
+        "temperatures below zero",
+        re.compile(rf"(?<=[\u3400-\u9fff，,、：:（(])(?<![度至到])[-−－–]\s?(?P<number>{DIGITS})(?=\s?(?:℃|°\s?C|摄氏度|度))"),
+        _below_zero,
+        "℃ ° 度",
+    ),
+    NumberForm(
+        "years in numerals",
+        re.compile(r"(?<![零〇○一二三四五六七八九])[一二][零〇○一二三四五六七八九]{3}(?=年(?!前))"),
+        _digit_by_digit,
+        "年",
+    ),
+    NumberForm(
         "several scales",
         re.compile(rf"{START}(?:{DIGITS}|{NUMERAL})万(?:{DIGITS}|{NUMERAL})千(?![米克瓦升])"),
         _scaled,
@@ -244,15 +288,16 @@ CHINESE_AMOUNTS = (
     NumberForm(
         "several units",
         re.compile(
-            rf"{START}(?P<first>{NUMBER})\s?(?P<large>{_UNITS_OF_COMPOUNDS})\s?零?"
+            # Nothing is consumed: in 1斤2块5毛, the second number belongs to the third.
+            rf"{START}(?=(?P<first>{NUMBER})\s?(?P<large>{_UNITS_OF_COMPOUNDS})\s?零?"
             rf"(?P<second>{NUMBER})\s?(?P<small>{_UNITS_OF_COMPOUNDS})(?![之形板度])"
-            rf"(?=(?:\s?零?(?P<third>{NUMBER})\s?(?P<smallest>{_UNITS_OF_COMPOUNDS})(?![之形板度]))?)"
+            rf"(?:\s?零?(?P<third>{NUMBER})\s?(?P<smallest>{_UNITS_OF_COMPOUNDS})(?![之形板度]))?)"
         ),
         _compound,
     ),
     NumberForm(
         "clock time",
-        re.compile(r"(?<![\d:：.．])(?P<hours>\d{1,2})[:：](?P<minutes>\d\d)(?P<half>)(?![\d:：.．])"),
+        re.compile(r"(?<![\d:：.．])(?P<hours>\d{1,2})[:：](?P<minutes>\d\d)(?P<part>)(?![\d:：.．])"),
         _clock_time,
         ": ：",
     ),
@@ -260,7 +305,7 @@ CHINESE_AMOUNTS = (
         "clock time in words",
         re.compile(
             rf"{START}(?P<hours>\d{{1,2}}|[一二两三四五六七八九十]{{1,3}})(?:时|点钟?)"
-            rf"(?:(?P<minutes>\d{{1,2}}|[零一二三四五六七八九十]{{1,3}})分(?![钟米之])|(?P<half>半)|(?![间\d多辰候{CHARACTERS}]))"
+            rf"(?:(?P<minutes>\d{{1,2}}|[零一二三四五六七八九十]{{1,3}})分(?![钟米之])|(?P<part>半|[一三]刻(?!钟))|(?![间\d多辰候半{CHARACTERS}]))"
         ),
         _clock_time,
         "时 点",

@@ -142,6 +142,12 @@ CHINESE_FORMS = (
     NumberForm("grades", re.compile(r"(?<![\d.．])[1-9]、[1-9]年级"), no_number, "年级"),
     NumberForm("ordinals", re.compile(r"第\d(?=[天周月年季组批堆]|次(?!相遇))"), _ordinal, "第"),
     NumberForm("names with numerals", re.compile(rf"(?<![零一二两三四五六七八九十百千万亿\d])(?:{_NAMES})"), _name),
+    NumberForm(
+        "numbered buildings and lines",
+        re.compile(r"(?<![\d.．-])\d{1,3}(?=号(?:楼|线|店|门|房|院|厅|车厢|教室)|路(?:公交|公共|汽车|车))"),
+        no_number,
+        "号 路",
+    ),
     NumberForm("names", re.compile(r"(?<![A-Za-z\d])(?:[GDKTZC]\d{1,4}(?=次|列车)|[Mm][Pp][34]|H2O|CO2)"), no_number),
 )
 """Forms that are read in each Chinese text, in the order in which they are tried."""
@@ -157,12 +163,12 @@ CHINESE_COUNTS = (
         "前 后",
     ),
     NumberForm(
-        "俩", re.compile(r"(?<=[有买吃用送给拿卖借了])(?P<number>[俩仨])(?!人|一|[他她它们])"), _counted_pair, "俩 仨"
+        "俩", re.compile(r"(?<=[有买吃用送给拿卖借了哥姐])(?P<number>[俩仨])(?!人|一|[他她它们])"), _counted_pair, "俩 仨"
     ),
     NumberForm(
         "numerals before units",
         re.compile(
-            rf"{START}{_NOT_BEFORE}(?P<number>(?!{_REFERENCE}|一(?!{CHARACTER})|十分(?!钟)|[十百千]+位|[零万])(?:{CHARACTER}|(?<!\d)(?<!\s)万){{1,16}}"
+            rf"{START}{_NOT_BEFORE}(?P<number>(?!{_REFERENCE}|两两|一(?!{CHARACTER})|十分(?!钟)|[十百千]+位|[零万])(?:{CHARACTER}|(?<!\d)(?<!\s)万){{1,16}}"
             rf"(?:点[零〇一二三四五六七八九]{{1,9}})?)(?={UNIT}){_NOT_AFTER}"
         ),
         _numeral,

@@ -8,7 +8,11 @@ from .chinese_numerals import integer_of
 
 
 CHARACTERS = "零〇○一二两三四五六七八九十百千廿卅"
-CHARACTER = rf"(?:[{CHARACTERS.replace('千', '')}]|千(?![米克瓦升]))"  # 千米 and 千克 are units
+# 千米 and 千克 are units, and so is 两 in 二两.
+CHARACTER = (
+    rf"(?:[{CHARACTERS.replace('千', '').replace('两', '')}]|千(?![米克瓦升])"
+    rf"|(?<![{CHARACTERS.replace('两', '')}])两|两(?=[百千万亿]))"
+)
 NUMERAL = rf"{CHARACTER}{{1,16}}"
 DIGITS = r"\d{1,12}(?:[.．]\d{1,9})?"
 NUMBER = rf"(?:{DIGITS}|{NUMERAL}(?:点[零〇一二三四五六七八九]{{1,9}})?)"
@@ -20,14 +24,15 @@ _CAPITALS = str.maketrans("壹贰貳叁參肆伍陆陸柒捌玖拾佰仟萬億�
 COUNTERS = (
     "个 只 本 支 枝 张 条 辆 棵 株 块 朵 盒 根 袋 把 件 人 名 位 筐 箱 瓶 桶 包 页 行 排 层 间 座 架 台 头 匹 双 "
     "套 副 组 次 遍 圈 堆 束 串 杯 碗 盘 盆 罐 听 节 段 户 场 份 颗 粒 片 面 幅 封 篇 句 题 道 步 壶 篮 捆 枚 种 "
-    "艘 滴 车 人次 小组 班级 趟 幢 栋 扇 盏 碟 集 桌 床 筒 格 锅 勺 口人"
+    "艘 滴 车 对 家人 人次 小组 班级 趟 幢 栋 扇 盏 碟 集 桌 床 筒 格 锅 勺 口人"
 )
 MEASURES = (
     "公顷 平方千米 平方米 平方分米 平方厘米 立方米 立方分米 立方厘米 千米 公里 分米 厘米 毫米 米 千克 公斤 "
     "毫克 克 吨 斤 毫升 升 元 角 小时 分钟 秒钟 秒 天 年 个月 星期 岁 亩 两"
 )
 COUNTER = "|".join(sorted(COUNTERS.split(), key=len, reverse=True))
-MEASURE = "|".join(sorted(MEASURES.split(), key=len, reverse=True))
+# In 一、二两个小组, 两 is no weight.
+MEASURE = "|".join(sorted(MEASURES.split(), key=len, reverse=True)).replace("两", "两(?![个条天人组队次位班种边车年])")
 UNIT = f"(?:{MEASURE}|{COUNTER}|块钱|钱)"
 
 

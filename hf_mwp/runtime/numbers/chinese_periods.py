@@ -28,7 +28,12 @@ class _Period:
 
 _SECOND = _Unit("秒", "秒钟?", re.compile("每秒"))
 _MINUTE = _Unit("分钟", "分钟?", re.compile("每分钟?|分速"))
-_HOUR = _Unit("小时", "个?小时|个?钟头|时", re.compile("每个?小时|每时|时速"))
+# 每小时, 60km/h, 一小时40元, 40元一小时.
+_EACH_HOUR = re.compile(
+    rf"每个?(?:小时|钟头)|每时|时速|[/／]\s?(?:小时|时|[hH](?![A-Za-z]))|(?<![半{CHARACTERS}\d.])[一1]个?(?:小时|钟头)\s?(?=[¥￥\d])"
+    r"|[元块]钱?\s?[一1]个?(?:小时|钟头)"
+)
+_HOUR = _Unit("小时", "个?小时|个?钟头|时", _EACH_HOUR)
 _DAY = _Unit("天", "[天日]", re.compile("每[天日]"))
 _MONTH = _Unit("个月", "个月", re.compile("每个?月|月租|月薪"))
 # The first unit with a rate in the text counts: 一年 has months in a text with 每月.
@@ -118,13 +123,32 @@ def _rate_for_a_period(match: re.Match[str], text: str) -> FormMatch | None:
 
 def _part_of_an_hour(match: re.Match[str], text: str) -> FormMatch | None:
     """20分钟 in a text with 每小时: a third of an hour."""
+    return _minutes_in_hours(match, number_of(match["number"]), text)
+
+
+def _quarter_hours(match: re.Match[str], text: str) -> FormMatch | None:
+    """三刻钟 in a text with 一小时40元: 0.75 hours."""
+    return _minutes_in_hours(match, 15 * number_of(match["number"]), text)
+
+
+def _minutes_in_hours(match: re.Match[str], minutes: Fraction | None, text: str) -> FormMatch | None:
+    """Minutes as a part of an hour, in a text with a rate for each hour."""
     around = text_around(match, text)
-    value = number_of(match["number"])
-    if value is None or not _HOUR.rate.search(around) or _MINUTE.rate.search(around):
+    if minutes is None or not _HOUR.rate.search(around) or _MINUTE.rate.search(around):
         return None
     if asks_for("(?:多少|几)分", text):
         return None
-    return _units_match(match, value / 60, _HOUR)
+    return _units_match(match, minutes / 60, _HOUR)
+
+
+def _months(match: re.Match[str], text: str) -> FormMatch | None:
+    """1~6月 in a text with 每月: 6 months."""
+    around = text_around(match, text)
+    first = int(match["first"])
+    last = int(match["last"])
+    if not 0 < first < last <= 12 or not _MONTH.rate.search(around) or _is_counted("个月", around):
+        return None
+    return _units_match(match, last - first + 1, _MONTH)
 
 
 def _units_match(match: re.Match[str], value: Fraction | int, unit: _Unit, group: int | str = 0) -> FormMatch:
@@ -149,6 +173,13 @@ CHINESE_PERIODS = (
         _weekdays,
         "星期 周",
     ),
+    NumberForm(
+        "months",
+        re.compile(r"(?<![\d年.])从?(?P<first>\d{1,2})月?份?\s?(?:[~～—–-]{1,2}|至|到)\s?(?P<last>\d{1,2})月份?(?![\d个])"),
+        _months,
+        "月",
+    ),
+    NumberForm("quarter hours", re.compile(rf"{START}(?P<number>[一二两三1-3])刻钟"), _quarter_hours, "刻钟"),
     NumberForm(
         "rates for a period",
         re.compile(rf"(?<=每)(?P<period>个?{_NAME}){_NO_WEEKDAY}{_NOT_AFTER}"),

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 from hf_mwp.runtime.expressions.numbers import to_half_width
 
-from .chinese_numbers import CHARACTERS, DECIMALS, DIGITS, NUMBER, NUMERAL, START, UNIT, number_of
+from .chinese_numbers import CHARACTER, CHARACTERS, DECIMALS, DIGITS, NUMBER, NUMERAL, START, UNIT, number_of
 from .number_form import FormMatch, NumberForm, fraction_literal, number_match, percent_literal, text_around
 
 
@@ -119,6 +119,11 @@ def _times(match: re.Match[str], text: str) -> FormMatch | None:
     return number_match(match, value, group="number")
 
 
+def _doublings(match: re.Match[str], text: str) -> FormMatch:
+    """翻了一番: 2倍."""
+    return number_match(match, 2 ** int(number_of(match["number"])), unit="倍")
+
+
 def _half(match: re.Match[str], text: str) -> FormMatch:
     return number_match(match, Fraction(1, 2))
 
@@ -175,7 +180,7 @@ CHINESE_SHARES = (
         "fraction",
         re.compile(
             rf"{START}(?:(?P<whole>{NUMBER})\s?又\s?)?(?P<denominator>{NUMBER})\s?分之\s?(?P<numerator>{NUMBER})"
-            rf"(?![{CHARACTERS}])"
+            rf"(?!{CHARACTER})"
         ),
         _fraction,
         "分之",
@@ -207,6 +212,7 @@ CHINESE_SHARES = (
         "成",
     ),
     NumberForm("times", re.compile(rf"{START}(?P<number>{NUMBER})\s?倍(?P<half>半)?"), _times, "倍"),
+    NumberForm("doublings", re.compile("翻(?:了|上)?(?P<number>[一1两二2三3])番"), _doublings, "番"),
     NumberForm(
         "一半",
         re.compile(r"(?<![一二两三四五六七八九十大小多前后])一半(?!\s?(?:[的个米天年月里张条块只支路时]))"),

@@ -1,9 +1,10 @@
-"""Scale words after digits (3万, 2 million), which are read where a text also has plain numbers of the same unit, and
-scales of prices ($4.5k, 2 grand), which are always read."""
+"""Scale words after digits (3万, 2 million), which are read where a text has or asks for plain numbers of the same unit,
+and scales of prices ($4.5k, 2 grand), which are always read."""
 
 import re
 from collections import defaultdict
 from dataclasses import replace
+from fractions import Fraction
 
 from .digit_numbers import literal_of
 from .number_mention import NumberMention
@@ -22,9 +23,16 @@ _UNIT = {
     "en": re.compile(r"\s(?P<unit>[a-z]+)", re.IGNORECASE),
 }
 _ASKED = {
-    "zh": re.compile("(?:多少|几|单位[:：]?)[万亿]"),
-    "en": re.compile(r"how many (?:thousand|million|billion)", re.IGNORECASE),
+    "zh": re.compile("(?:多少|几|单位[:：]?)(?P<scale>[万亿])(?P<unit>[\u3400-\u9fff]?)"),
+    "en": re.compile(r"how many (?P<scale>thousand|million|billion)(?:\s(?P<unit>[a-z]+))?", re.IGNORECASE),
 }
+_ASKED_UNIT = {
+    "zh": re.compile("(?:多少|几)个?(?P<unit>[\u3400-\u9fff])"),
+    "en": re.compile(r"how many (?:more |total )?(?P<unit>[a-z]+)", re.IGNORECASE),
+}
+# The labels of Chinese datasets count in 万 where the question does not: 40万台, ..., 多少台.
+_IS_SCALED_FOR_THE_QUESTION = {"zh": False, "en": True}
+_MIN_RESCALED = Fraction(1, 100)
 _CURRENCY = re.compile(r"[$€£¥￥]\s?\Z")
 # Scales that only prices have: $4.5k, $2M, 5 grand. "5 grand pianos" are no price.
 _SCALE_OF_PRICE = re.compile(r"(?P<scale>[kKmM]|\s?mil|\s?[mb]n|[bB])(?![A-Za-z/])")
@@ -36,25 +44,39 @@ _WRITTEN_OUT = re.compile(r"\d{1,3}(?:,\d{3})+\Z")
 
 
 def scale_numbers(text: str, mentions: list[NumberMention], language: str) -> list[NumberMention]:
-    """Multiply the numbers before scale words where the text has numbers of the same unit without the scale word, in
-    English also where it has large numbers (500,000). The equations of the datasets have 28 for 28万, so all other
-    scale words remain in the text."""
+    """Multiply the numbers before scale words where the text has or asks for numbers of the same unit without the scale
+    word, in English also where it has large numbers (500,000). A question for 万人 gets all its numbers in 万. The
+    equations of the datasets have 28 for 28万, so all other scale words remain in the text."""
     if language == "en":
         mentions = [_scaled_price(text, mention) for mention in mentions]
     scales = [_SCALE[language].match(text, mention.end) for mention in mentions]
-    if not any(scales) or _ASKED[language].search(text):
+    if not any(scales):
         return mentions
-    words = {scale["scale"].lower() for scale in scales if scale is not None}
-    words_of_unit: defaultdict[str, set[str]] = defaultdict(set)
     units = []
     for mention, scale in zip(mentions, scales, strict=True):
-        unit = _unit_of(text, mention, scale, language)
-        units.append(unit)
+        units.append(_unit_of(text, mention, scale, language))
+    asked = _ASKED[language].search(text)
+    if asked is not None:
+        return _in_the_scale_asked_for(text, mentions, scales, units, asked)
+    return _without_scales(text, mentions, scales, units, language)
+
+
+def _without_scales(
+    text: str, mentions: list[NumberMention], scales: list[re.Match[str] | None], units: list[str], language: str
+) -> list[NumberMention]:
+    """Return the numbers, those before scale words multiplied where the text needs it."""
+    words = {scale["scale"].lower() for scale in scales if scale is not None}
+    words_of_unit: defaultdict[str, set[str]] = defaultdict(set)
+    for mention, scale, unit in zip(mentions, scales, units, strict=True):
         if unit and not mention.is_percent:
             word = ""
             if scale is not None:
                 word = scale["scale"].lower()
             words_of_unit[unit].add(word)
+    asked_units = {asked["unit"].lower() for asked in _ASKED_UNIT[language].finditer(text)}
+    if _IS_SCALED_FOR_THE_QUESTION[language]:
+        for unit in asked_units:
+            words_of_unit[unit].add("")
     has_large = language == "en" and any(
         scale is None and _is_written_out(mention) for mention, scale in zip(mentions, scales, strict=True)
     )
@@ -62,10 +84,38 @@ def scale_numbers(text: str, mentions: list[NumberMention], language: str) -> li
     for mention, scale, unit in zip(mentions, scales, units, strict=True):
         if scale is not None and (has_large or len(words) > 1 or len(words_of_unit[unit]) > 1):
             word = scale["scale"].lower()
-            reason = f", because the text also has numbers without {word}"
+            reason = f", because the text has or asks for numbers without {word}"
             mention = _scaled(text, mention, scale, reason)
+        elif scale is not None and unit in asked_units:
+            mention = replace(mention, note=f"{mention.text} is counted in {scale['scale']}, and so is the answer")
         scaled.append(mention)
     return scaled
+
+
+def _in_the_scale_asked_for(
+    text: str,
+    mentions: list[NumberMention],
+    scales: list[re.Match[str] | None],
+    units: list[str],
+    asked: re.Match[str],
+) -> list[NumberMention]:
+    """Return the numbers, those of the unit asked for in its scale: 1.5亿 as 15000万 in a question for 万人."""
+    word = asked["scale"].lower()
+    asked_unit = (asked["unit"] or "").lower()
+    scaled_units = set()
+    for scale, unit in zip(scales, units, strict=True):
+        if scale is not None:
+            scaled_units.add(unit)
+    converted = []
+    for mention, scale, unit in zip(mentions, scales, units, strict=True):
+        is_scaled = scale is not None
+        # In 人口1.5亿，..., the unit is left out.
+        has_the_unit = unit == asked_unit if unit else is_scaled
+        has_the_scale = is_scaled and scale["scale"].lower() == word
+        if has_the_unit and unit in scaled_units and not has_the_scale and not mention.is_percent:
+            mention = _rescaled(text, mention, scale, word)
+        converted.append(mention)
+    return converted
 
 
 def _unit_of(text: str, mention: NumberMention, scale: re.Match[str] | None, language: str) -> str:
@@ -108,3 +158,21 @@ def _scaled(text: str, mention: NumberMention, scale: re.Match[str], reason: str
     literal = literal_of(value)
     note = f"{written} was read as {literal}{reason}"
     return replace(mention, text=written, end=end, value=value, written_literal=literal, note=note)
+
+
+def _rescaled(text: str, mention: NumberMention, scale: re.Match[str] | None, word: str) -> NumberMention:
+    """Return a number with or without a scale word in another scale."""
+    end = mention.end
+    factor = Fraction(1, _SCALES[word])
+    if scale is not None:
+        end = scale.end("scale")
+        factor *= _SCALES[scale["scale"].lower()]
+    value = mention.value * factor
+    # "每6个人中有1人" in a question for 亿人 counts persons.
+    if value < _MIN_RESCALED:
+        return mention
+    written = text[mention.start : end]
+    literal = literal_of(value)
+    unit = word if word in "万亿" else f" {word}"
+    note = f"{written} was read as {literal}{unit}, the scale of the question"
+    return replace(mention, text=written, end=end, value=value, unit=unit, written_literal=literal, note=note)

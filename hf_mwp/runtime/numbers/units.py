@@ -79,13 +79,20 @@ _AGE = max(unit.measure for unit in UNITS["zh"].values()) + 1
 UNITS["zh"]["个月"] = Unit(_AGE, Fraction(1))
 UNITS["zh"]["岁"] = Unit(_AGE, Fraction(12))
 UNITS["zh"]["斤"] = Unit(UNITS["zh"]["克"].measure, 500 * UNITS["zh"]["克"].size)
+UNITS["zh"]["两"] = Unit(UNITS["zh"]["克"].measure, 50 * UNITS["zh"]["克"].size)
+_ABBREVIATIONS = {
+    "km": "千米", "m": "米", "dm": "分米", "cm": "厘米", "mm": "毫米", "kg": "千克", "g": "克", "t": "吨",
+    "L": "升", "l": "升", "mL": "毫升", "ml": "毫升", "KM": "千米", "KG": "千克", "Kg": "千克", "ML": "毫升",
+}  # fmt: skip
+for abbreviation, name in _ABBREVIATIONS.items():
+    UNITS["zh"][abbreviation] = UNITS["zh"][name]
 _UNIT_BEHIND = {
     # 3元5角 and 2小时30分钟 are quantities of two units; 5元/千克 is a rate.
-    "zh": re.compile(rf"\s?({unit_names('zh')})(?!\s?[\d半角分秒形/／每])"),
+    "zh": re.compile(rf"\s?({unit_names('zh')})(?!\s?[\d半角分秒形/／每])(?![A-Za-z²³^*])"),
     "en": re.compile(rf"[ -]({unit_names('en')})\b(?! (?:and )?\d| ?/| (?:per|an?|each|every)\b)"),
 }
 _ASKED_UNIT = {
-    "zh": re.compile(rf"(?:多少|几)(?:个)?({unit_names('zh')})(?![/／每])"),
+    "zh": re.compile(rf"(?:多少|几)(?:个)?({unit_names('zh')})(?![A-Za-z²³^*/／每])"),
     "en": re.compile(rf"\b(?:how many|how much [^.?!]{{1,80}} in) ({unit_names('en')})\b(?! per\b)", re.IGNORECASE),
 }
 _ASKED_POWER = re.compile(r"(?:多少|几)个?(?:平方|立方)(千米|[分厘毫]?米)(?![/／每])")
@@ -95,7 +102,7 @@ _SCALES = {
     "en": re.compile(r"\b(?:per ?cent|pct|rates?|ratio)\b|[%/=]|\b(?:1|one) [a-z]+ (?:is|equals|has)\b"),
 }
 _RATES = {
-    "zh": re.compile(r"[每率占∶%/／]|\d\s?[:：]\s?\d|比例|之比|的比|平均|图上|地图|照这|照此|同样|速|能造|生产"),
+    "zh": re.compile(r"每(?![天日周月年人]|星期|个人)|[率占∶%/／]|\d\s?[:：]\s?\d|比例|之比|的比|平均|图上|地图|照这|照此|同样|速|能造|生产"),
     "en": re.compile(
         r"\b(?:per|each|every|an? (?:hour|minute|day|week|mile|pound)(?! and a)|rates?|average|speed|scale|map"
         r"|percent|ratio)\b"
@@ -112,7 +119,12 @@ _NEXT_TO_RATES = {
 }
 # Measures of which quantities in different units are converted to the smallest, if the question asks for another one.
 _COMPARED = {UNITS["zh"][name].measure for name in ("元", "米", "克", "升")}
-_AREA_OR_VOLUME = re.compile(r"(?:平方|立方)(千米|[分厘毫]?米)|升|公顷|亩|\^|[²³㎡㎥]")
+_AREAS_AND_VOLUMES = {UNITS["zh"][name].measure for name in ("平方米", "立方米")}
+_LENGTH_UNIT = re.compile("(?<![方分厘毫千])[千分厘毫]?米")
+# 每千克5元, 5元一斤.
+_UNIT_OF_A_RATE = re.compile(rf"(?:每|[元块角毛]钱?\s?[一1]\s?)({unit_names('zh')})(?![A-Za-z²³^方])")
+_WITH_UNITS_OF_RATES = {UNITS["zh"][name].measure for name in ("米", "克", "升")}
+_AREA_OR_VOLUME = re.compile(r"(?:平方|立方)(千米|[分厘毫]?米)|升|公顷|亩|\^|\*\*|[²³㎡㎥]")
 _AREA_WITHOUT_UNIT = re.compile("面积|体积|容积")
 
 
@@ -167,6 +179,7 @@ def _chinese_target(
     units = UNITS["zh"]
     sizes = {units[quantity.name].size for quantity in quantities}
     powers = _ASKED_POWER.findall(text)
+    unit_of_a_rate = _unit_of_a_rate(text, measure)
     if asked is not None and units[asked].measure == measure:
         target = asked
         # 440000平方米合多少公顷 is a conversion itself.
@@ -175,8 +188,13 @@ def _chinese_target(
     elif measure == _LENGTH and powers:
         target = powers[-1]
         sizes.add(units[target].size)
+    elif unit_of_a_rate is not None:
+        target = unit_of_a_rate
+        sizes.add(units[target].size)
+    elif measure in _AREAS_AND_VOLUMES and not _LENGTH_UNIT.search(text):
+        target = _smallest_unit(quantities)
     elif measure in _COMPARED and not (measure == _LENGTH and _AREA_WITHOUT_UNIT.search(text)):
-        target = min(quantities, key=lambda quantity: units[quantity.name].size).name
+        target = _smallest_unit(quantities)
     else:
         return None
     if len(sizes) < 2:
@@ -187,11 +205,27 @@ def _chinese_target(
     return target
 
 
+def _smallest_unit(quantities: list[_Quantity]) -> str:
+    """Return the name of the smallest unit of quantities in a Chinese text."""
+    return min(quantities, key=lambda quantity: UNITS["zh"][quantity.name].size).name
+
+
+def _unit_of_a_rate(text: str, measure: int) -> str | None:
+    """Return the name of the unit of the first rate for a measure in a Chinese text, or `None`."""
+    if measure not in _WITH_UNITS_OF_RATES:
+        return None
+    for name in _UNIT_OF_A_RATE.findall(text):
+        if UNITS["zh"][name].measure == measure:
+            return name
+    return None
+
+
 _FIND_TARGET = {"en": _english_target, "zh": _chinese_target}
 
 
 def _convert(text: str, mention: NumberMention, quantity: _Quantity, target: str, language: str) -> NumberMention:
     """Return a quantity in another unit."""
+    target = _ABBREVIATIONS.get(target, target)
     ratio = UNITS[language][quantity.name].size / UNITS[language][target].size
     if ratio == 1:
         return mention
