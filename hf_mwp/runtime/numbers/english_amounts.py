@@ -59,7 +59,7 @@ _SPELLED = _units_by_spelling()
 _SPELLINGS = unit_names(_SPELLED)
 _ABBREVIATION = re.compile(r"(?:hr|min|sec|yd|ft|in|lb|oz|yr|gal|qt|[kc]m|kg)s?\Z")
 _COMPARED = re.compile(r"\s(?:more|less|fewer|longer|shorter|taller|higher|lower|cheaper|later|earlier|faster|off)\b")
-_AFTER_INCHES = re.compile(r"\.?\s(?:the|an?|one|all|each|every|total|his|her|their|my|our|its|this|that|\d|[A-Z])")
+_AFTER_INCHES = re.compile(r"\s(?:the|an?|one|all|each|every|total|his|her|their|my|our|its|this|that|\d|[A-Z])")
 
 
 def _feet_and_inches(match: re.Match[str], text: str) -> FormMatch | None:
@@ -98,6 +98,10 @@ def _compound(match: re.Match[str], text: str) -> FormMatch | None:
     large, small = units
     smallest = number_of(match["first"]) * large.size + number_of(match["second"]) * small.size
     unit = large
+    # "How many inches is 4 feet 9 inches?" is a conversion of two numbers.
+    rest_of_text = text[: match.start()] + text[match.end() :]
+    if asks_for(rf"how many {small.plural}", text) and not re.search(rf"\d|\b{BELOW_100}\b", rest_of_text, IGNORE_CASE):
+        return None
     # "How many in each box" does not ask for inches.
     asked = f"(?:{'|'.join(spelling for spelling in small.spellings if spelling != 'in')})"
     # "1 inch is 2.5 cm" calculates with inches.
@@ -199,7 +203,7 @@ ENGLISH_AMOUNTS = (
         re.compile(
             r"(?<=[$€£])\d{1,4},\d\d(?![\d,])|(?<![\d.,$€£])(?:0,\d{1,3}|\d{1,3},\d{1,2})"
             r"(?=\s?(?:[kcm]?m|k?g|m?l|lit(?:er|re)s?|(?:kilo|centi|milli)?met(?:er|re)s?|(?:kilo)?grams?|kilos?"
-            r"|€|euros?|dollars?|miles?|feet|inches|hours?|cups?|pounds?)\b)"
+            r"|euros?|dollars?|miles?|feet|inches|hours?|cups?|pounds?)\b)|(?<![\d.,])\d{1,4},\d\d(?=\s?€)"
         ),
         _decimal_comma,
         ",",

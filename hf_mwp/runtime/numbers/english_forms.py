@@ -24,9 +24,9 @@ def _negative(match: re.Match[str], text: str) -> FormMatch:
 
 
 def _repeated(match: re.Match[str], text: str) -> FormMatch | None:
-    """Five (5)."""
-    value = number_of(match["word"])
-    if value != int(match["digits"]):
+    """Five (5), 5 (five)."""
+    value = number_of(match["word"] or match["word_behind"])
+    if value != int(match["digits"] or match["digits_before"]):
         return None
     return number_match(match, value)
 
@@ -119,7 +119,11 @@ ENGLISH_FORMS = (
     ),
     NumberForm(
         "word and digits",
-        re.compile(rf"\b(?P<word>{BELOW_100})\s?\(\s?(?P<digits>\d{{1,3}})\s?\)", IGNORE_CASE),
+        re.compile(
+            rf"\b(?P<word>{BELOW_100})\s?\(\s?(?P<digits>\d{{1,3}})\s?\)"
+            rf"|(?<![\d.,])(?P<digits_before>\d{{1,3}})\s?\(\s?(?P<word_behind>{BELOW_100})\s?\)",
+            IGNORE_CASE,
+        ),
         _repeated,
         "(",
     ),

@@ -68,6 +68,14 @@ def _quarter_of_a_unit(match: re.Match[str], text: str) -> FormMatch:
     return number_match(match, number_of(match["number"]) / 4, group="quarters")
 
 
+def _quarters_of_an_hour(match: re.Match[str], text: str) -> FormMatch:
+    """Three quarters of an hour; 45 minutes if minutes are asked for."""
+    value = Fraction(3 if match["three"] else 1, 4)
+    if asks_for(r"how many (?:\w+ )?min(?:ute)?s\b|\bin minutes", text):
+        return number_match(match, 60 * value, unit=" minutes")
+    return number_match(match, value, unit=" hours")
+
+
 def _plural(unit: str) -> str:
     """Return the plural of a unit in the singular."""
     if unit.lower() == "foot":
@@ -202,6 +210,12 @@ ENGLISH_SHARES = (
             IGNORE_CASE,
         ),
         _quarter_of_a_unit,
+        "quarter",
+    ),
+    NumberForm(
+        "quarters of an hour",
+        re.compile(r"\b(?:(?P<three>three)[\s-]quarters|an?\squarter)\sof\san\shour\b", IGNORE_CASE),
+        _quarters_of_an_hour,
         "quarter",
     ),
     NumberForm(

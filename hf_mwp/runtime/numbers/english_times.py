@@ -11,7 +11,7 @@ _TIME_WORDS = re.compile(
     r"\b(?:start|beg[aiu]n|end|finish|leave|left|arrive|depart|until|till|open|close|o'clock|a\.?m|p\.?m|noon)",
     re.IGNORECASE,
 )
-_MORNING = re.compile(r"(?:\b|\d)a\.?m\b|\b12:", re.IGNORECASE)
+_MORNING = re.compile(r"(?:\b|\d)a\.?m\b|\b12:|\bin the morning\b", re.IGNORECASE)
 # From 10 pm to 6 am: the second time is on the next day.
 _TO_MORNING = re.compile(r"\s?(?:to|till|until|-|–)\s?\d{1,2}(?::\d\d)?\s?a\.?m\b", re.IGNORECASE)
 _FROM_EVENING = re.compile(r"\d\s?p\.?m\.?\s?(?:to|till|until|-|–)\s?\Z", re.IGNORECASE)
@@ -140,7 +140,7 @@ ENGLISH_TIMES = (
         # "She gave half to 5 friends and a quarter to 3 kids" has no times.
         re.compile(
             rf"{after_words('at is was until till from by about')}"
-            rf"(?:an?\s)?quarter\s(?:to|till|before)\s{_HOUR}(?!\s[a-z])",
+            rf"(?:an?\s)?quarter\s(?:to|till|before)\s{_HOUR}(?!\s(?!this|in|on|at|and|until|till|today|tomorrow)[a-z])",
             IGNORE_CASE,
         ),
         _quarter_to,

@@ -10,8 +10,11 @@ from .chinese_money import CONVERTED_MONEY
 from .chinese_numerals import find_chinese_numerals
 from .chinese_periods import CHINESE_PERIODS, PARTS_OF_AN_HOUR
 from .digit_numbers import find_digit_numbers
+from .english_coins import ENGLISH_COINS
 from .english_forms import ENGLISH_FORMS
+from .english_intervals import ENGLISH_INTERVALS
 from .english_numerals import find_english_numerals
+from .english_periods import ENGLISH_PERIODS
 from .number_form import FormMatch, find_forms
 from .number_mention import IN_DIGITS, NumberMention
 from .scale_words import scale_numbers
@@ -38,7 +41,7 @@ _FORMS = {
         *CONVERTED_MONEY,
         *CHINESE_COUNTS,
     ),
-    ("en", "people"): (*WRITTEN_FORMS, *ENGLISH_FORMS),
+    ("en", "people"): (*WRITTEN_FORMS, *ENGLISH_COINS, *ENGLISH_INTERVALS, *ENGLISH_PERIODS, *ENGLISH_FORMS),
 }
 _MAX_NUMERAL_BITS = 400  # the decimal digits of numerator and denominator must fit into a literal
 _NUMERAL_FINDERS = {"en": find_english_numerals, "zh": find_chinese_numerals}

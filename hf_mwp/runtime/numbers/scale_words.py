@@ -34,6 +34,8 @@ _ASKED_UNIT = {
 _IS_SCALED_FOR_THE_QUESTION = {"zh": False, "en": True}
 _MIN_RESCALED = Fraction(1, 100)
 _CURRENCY = re.compile(r"[$€£¥￥]\s?\Z")
+# 1.2k subscribers, but not a 5k race.
+_THOUSANDS = re.compile(r"(?P<scale>[kK])(?![A-Za-z/])(?! (?:run|race|walk|marathon|tv)s?\b)")
 # Scales that only prices have: $4.5k, $2M, 5 grand. "5 grand pianos" are no price.
 _SCALE_OF_PRICE = re.compile(r"(?P<scale>[kKmM]|\s?mil|\s?[mb]n|[bB])(?![A-Za-z/])")
 _GRAND = re.compile(
@@ -145,6 +147,8 @@ def _scaled_price(text: str, mention: NumberMention) -> NumberMention:
         return replace(_scaled(text, mention, scale, ""), unit=" dollars")
     if _CURRENCY.search(text, max(0, mention.start - 2), mention.start):
         scale = _SCALE_OF_PRICE.match(text, mention.end)
+    elif mention.value.denominator != 1:
+        scale = _THOUSANDS.match(text, mention.end)
     if scale is None:
         return mention
     return _scaled(text, mention, scale, "")

@@ -72,9 +72,26 @@ def unit_names(language: str) -> str:
 
 UNIT_PAIRS = _read_pairs()
 UNITS = {language: _find_units(pairs) for language, pairs in UNIT_PAIRS.items()}
+_NUM_ENGLISH_MEASURES = len({unit.measure for unit in UNITS["en"].values()})
+UNITS["en"]["ounces"] = Unit(_NUM_ENGLISH_MEASURES, Fraction(1))
+UNITS["en"]["pounds"] = Unit(_NUM_ENGLISH_MEASURES, Fraction(16))
 # Names that are read but never written.
-UNITS["en"]["bucks"] = UNITS["en"]["dollars"]
-UNITS["en"]["buck"] = UNITS["en"]["dollar"]
+_SYNONYMS = {
+    "buck": "dollars", "bucks": "dollars", "ounce": "ounces", "pound": "pounds",
+    "metre": "meters", "metres": "meters", "centimetre": "centimeters", "centimetres": "centimeters",
+    "kilometre": "kilometers", "kilometres": "kilometers", "kilo": "kilograms", "kilos": "kilograms",
+    "litre": "liters", "litres": "liters", "millilitre": "milliliters", "millilitres": "milliliters",
+}  # fmt: skip
+_ENGLISH_ABBREVIATIONS = {
+    "km": "kilometers", "m": "meters", "cm": "centimeters", "kg": "kilograms", "kgs": "kilograms", "g": "grams",
+    "ml": "milliliters", "mL": "milliliters", "l": "liters", "L": "liters", "lb": "pounds", "lbs": "pounds",
+    "oz": "ounces", "ft": "feet", "hr": "hours", "hrs": "hours", "min": "minutes", "mins": "minutes",
+    "sec": "seconds", "secs": "seconds", "¢": "cents",
+}  # fmt: skip
+for synonym, name in (_SYNONYMS | _ENGLISH_ABBREVIATIONS).items():
+    UNITS["en"][synonym] = UNITS["en"][name]
+_PLURALS = {pair_names[1]: pair_names[0] for pair in UNIT_PAIRS["en"] for pair_names in (pair.larger, pair.smaller)}
+_ARTICLE = r"\b(?:an?|per|each|every)"
 _AGE = max(unit.measure for unit in UNITS["zh"].values()) + 1
 UNITS["zh"]["个月"] = Unit(_AGE, Fraction(1))
 UNITS["zh"]["岁"] = Unit(_AGE, Fraction(12))
@@ -84,16 +101,21 @@ _ABBREVIATIONS = {
     "km": "千米", "m": "米", "dm": "分米", "cm": "厘米", "mm": "毫米", "kg": "千克", "g": "克", "t": "吨",
     "L": "升", "l": "升", "mL": "毫升", "ml": "毫升", "KM": "千米", "KG": "千克", "Kg": "千克", "ML": "毫升",
 }  # fmt: skip
-for abbreviation, name in _ABBREVIATIONS.items():
-    UNITS["zh"][abbreviation] = UNITS["zh"][name]
+for synonym, name in _ABBREVIATIONS.items():
+    UNITS["zh"][synonym] = UNITS["zh"][name]
+_WRITTEN_NAMES = {"zh": _ABBREVIATIONS, "en": _PLURALS | _SYNONYMS | _ENGLISH_ABBREVIATIONS}
 _UNIT_BEHIND = {
     # 3元5角 and 2小时30分钟 are quantities of two units; 5元/千克 is a rate.
     "zh": re.compile(rf"\s?({unit_names('zh')})(?!\s?[\d半角分秒形/／每])(?![A-Za-z²³^*])"),
-    "en": re.compile(rf"[ -]({unit_names('en')})\b(?! (?:and )?\d| ?/| (?:per|an?|each|every)\b)"),
+    "en": re.compile(
+        rf"(?:[ -]|(?=[kcm]?[gmlL]|lbs?|oz|ft|¢))({unit_names('en')})(?<=[\w¢])(?![\w²³^])"
+        # 5 kg/day and "60 meters a minute" are rates.
+        r"(?! (?:and )?\d| ?/| (?:per|an?|each|every) (?:second|minute|hour|day|week|month|year)\b)"
+    ),
 }
 _ASKED_UNIT = {
     "zh": re.compile(rf"(?:多少|几)(?:个)?({unit_names('zh')})(?![A-Za-z²³^*/／每])"),
-    "en": re.compile(rf"\b(?:how many|how much [^.?!]{{1,80}} in) ({unit_names('en')})\b(?! per\b)", re.IGNORECASE),
+    "en": re.compile(rf"\b(?:how many(?: more| total)?|how much [^.?!]{{1,80}} in) ({unit_names('en')})\b(?! per\b)", re.IGNORECASE),
 }
 _ASKED_POWER = re.compile(r"(?:多少|几)个?(?:平方|立方)(千米|[分厘毫]?米)(?![/／每])")
 # Words by which the quantities of a text keep their units, and scales of maps.
@@ -114,10 +136,13 @@ _LENGTH = UNITS["zh"]["米"].measure
 # Quantities of these measures keep their units only in scales and proportions, not next to rates: "Each pen costs 75
 # cents. How many dollars are left?" Those of others do: 每小时行60千米，走了2小时，走了多少分钟.
 _NEXT_TO_RATES = {
-    "en": {UNITS["en"]["dollars"].measure},
+    "en": {UNITS["en"][name].measure for name in ("dollars", "meters", "kilograms", "liters", "ounces")},
     "zh": {UNITS["zh"][name].measure for name in ("元", "米", "克", "升", "平方米", "立方米")},
 }
-# Measures of which quantities in different units are converted to the smallest, if the question asks for another one.
+# English measures whose constants the solvers do not know. In short texts, they are unfamiliar with all measures.
+_UNFAMILIAR = {UNITS["en"][name].measure for name in ("meters", "kilograms", "liters", "ounces")}
+_MAX_SHORT = 120  # characters
+# Chinese measures of which quantities in different units are converted to the smallest, if the question asks for another one.
 _COMPARED = {UNITS["zh"][name].measure for name in ("元", "米", "克", "升")}
 _AREAS_AND_VOLUMES = {UNITS["zh"][name].measure for name in ("平方米", "立方米")}
 _LENGTH_UNIT = re.compile("(?<![方分厘毫千])[千分厘毫]?米")
@@ -149,7 +174,8 @@ def convert_units(text: str, mentions: list[NumberMention], language: str) -> li
     asked = asked_units[-1].lower() if asked_units else None
     converted = list(mentions)
     for measure, measured in quantities.items():
-        patterns = _SCALES if measure in _NEXT_TO_RATES[language] else _RATES
+        is_next_to_rates = measure in _NEXT_TO_RATES[language] or (language == "en" and len(text) <= _MAX_SHORT)
+        patterns = _SCALES if is_next_to_rates else _RATES
         if patterns[language].search(text):
             continue
         target = _FIND_TARGET[language](text, mentions, measure, measured, asked)
@@ -164,12 +190,22 @@ def _english_target(
 ) -> str | None:
     """Return the name of the unit to which the quantities of a measure in an English text are converted, or `None`."""
     units = UNITS["en"]
-    if asked is None or units[asked].measure != measure:
-        return None
     sizes = {units[quantity.name].size for quantity in quantities}
-    if asked.startswith("dollar") and _has_dollar_sign(text, mentions):
-        sizes.add(units[asked].size)
-    return asked if len(sizes) > 1 else None
+    is_unfamiliar = measure in _UNFAMILIAR or len(text) <= _MAX_SHORT
+    if asked is not None and units[asked].measure == measure:
+        target = asked
+        if asked.startswith("dollar") and _has_dollar_sign(text, mentions):
+            sizes.add(units[asked].size)
+        # "How many cents are 3 dollars?" is a conversion itself.
+        if is_unfamiliar and len(mentions) > 1:
+            sizes.add(units[asked].size)
+    elif is_unfamiliar:
+        target = _smallest_unit(quantities, "en")
+    else:
+        return None
+    if is_unfamiliar and _has_rate_for(measure, text):
+        return None
+    return target if len(sizes) > 1 else None
 
 
 def _chinese_target(
@@ -192,9 +228,9 @@ def _chinese_target(
         target = unit_of_a_rate
         sizes.add(units[target].size)
     elif measure in _AREAS_AND_VOLUMES and not _LENGTH_UNIT.search(text):
-        target = _smallest_unit(quantities)
+        target = _smallest_unit(quantities, "zh")
     elif measure in _COMPARED and not (measure == _LENGTH and _AREA_WITHOUT_UNIT.search(text)):
-        target = _smallest_unit(quantities)
+        target = _smallest_unit(quantities, "zh")
     else:
         return None
     if len(sizes) < 2:
@@ -205,9 +241,15 @@ def _chinese_target(
     return target
 
 
-def _smallest_unit(quantities: list[_Quantity]) -> str:
-    """Return the name of the smallest unit of quantities in a Chinese text."""
-    return min(quantities, key=lambda quantity: UNITS["zh"][quantity.name].size).name
+def _has_rate_for(measure: int, text: str) -> bool:
+    """Return whether an English text has a rate for a unit of a measure: 2 ounces of detergent to wash a pound."""
+    names = [name for name, unit in UNITS["en"].items() if unit.measure == measure]
+    return re.search(rf"{_ARTICLE} (?:{'|'.join(names)})\b", text) is not None
+
+
+def _smallest_unit(quantities: list[_Quantity], language: str) -> str:
+    """Return the name of the smallest unit of quantities."""
+    return min(quantities, key=lambda quantity: UNITS[language][quantity.name].size).name
 
 
 def _unit_of_a_rate(text: str, measure: int) -> str | None:
@@ -225,7 +267,7 @@ _FIND_TARGET = {"en": _english_target, "zh": _chinese_target}
 
 def _convert(text: str, mention: NumberMention, quantity: _Quantity, target: str, language: str) -> NumberMention:
     """Return a quantity in another unit."""
-    target = _ABBREVIATIONS.get(target, target)
+    target = _WRITTEN_NAMES[language].get(target, target)
     ratio = UNITS[language][quantity.name].size / UNITS[language][target].size
     if ratio == 1:
         return mention

@@ -25,6 +25,8 @@ _UNREAD = {
     "en": re.compile(
         r"(?<![A-Za-z\d])(?:[lI]\d{1,4}|\d{1,4}[oO])(?![A-Za-z])|\ba pair of\b|\bhalf (?:an?|of an?) \w+"
         r"|(?<=[a-z])\.\d{1,3}"
+        # Offers of shops.
+        r"|\b(?:bogo|BOGO)\b|\b[Bb]uy (?:one|two|three|\d),? get (?:one|two|\d)\b"
         # Groups of digits, and prices in words.
         r"|(?<![\d.,:] )(?<![\d.,:])[1-9]\d{0,2}, \d{3}(?=\s[a-z]{3})"
         rf"|\b(?:{ONE_TO_NINE}) (?:{'|'.join(TENS)})(?:[- ](?:{ONE_TO_NINE}))?(?![\w-]| dollar)"

@@ -1,0 +1,79 @@
+"""Forms of coins, bills and reduced prices in English texts: 4 quarters, 2 five-dollar bills, half off."""
+
+import re
+from fractions import Fraction
+
+from .english_numbers import IGNORE_CASE, NUMBER, number_of
+from .english_numerals import BELOW_100
+from .number_form import FormMatch, NumberForm, asks_for, number_match
+
+
+_CENTS = {"quarter": 25, "dime": 10, "nickel": 5, "penny": 1, "pennie": 1}
+_ASKS_FOR_MONEY = (
+    r"how much (?:money|is|are|was|were|do|does|did|in|more|change)\b|how many (?:more )?(?:cents|dollars)"
+    r"|\b(?:in|total) (?:cents|dollars)\b|\b(?:amount|value|worth)\b"
+)
+
+
+def _coins(match: re.Match[str], text: str) -> FormMatch | None:
+    """4 quarters and 3 dimes: their value, if the question asks for money."""
+    if not asks_for(_ASKS_FOR_MONEY, text) or asks_for("how many (?:more )?(?:coins|quarters|dimes|nickels|penn)", text):
+        return None
+    cents = number_of(match["number"]) * _CENTS[match["coin"].lower()]
+    if asks_for(r"how many (?:more )?cents|\bin cents\b", text):
+        return number_match(match, cents, unit=" cents")
+    return number_match(match, cents / 100, unit=" dollars")
+
+
+def _bills(match: re.Match[str], text: str) -> FormMatch | None:
+    """2 five-dollar bills: 10 dollars, if the question asks for money."""
+    if not asks_for(_ASKS_FOR_MONEY, text) or asks_for(r"how many (?:more )?(?:bills|notes)|\b(?:fewer|as many)\b", text):
+        return None
+    return number_match(match, number_of(match["number"]) * number_of(match["value"]), unit=" dollars")
+
+
+def _half_off(match: re.Match[str], text: str) -> FormMatch:
+    """Half off, at half price: with the words that the solvers learned."""
+    return number_match(match, Fraction(1, 2), "50%", unit=" off")
+
+
+def _members_of_pairs(match: re.Match[str], text: str) -> FormMatch | None:
+    """9 pairs of socks, if the question asks for the number of socks."""
+    noun = match["noun"]
+    if not asks_for(rf"how many (?:\w+ )?{noun}\b", text) or asks_for("how many (?:more )?pairs", text):
+        return None
+    return number_match(match, 2 * number_of(match["number"]), unit=f" {noun}")
+
+
+ENGLISH_COINS = (
+    NumberForm(
+        "coins",
+        re.compile(
+            rf"(?<![\d.,/$])\b(?P<number>\d{{1,4}}|{BELOW_100})\s(?P<coin>quarter|dime|nickel|penny|pennie)s?\b"
+            r"(?!\s(?:of|as|to|past|mile|hour|pound|cup|inch|acre))",
+            IGNORE_CASE,
+        ),
+        _coins,
+        "quarter dime nickel penn",
+    ),
+    NumberForm(
+        "bills",
+        re.compile(
+            rf"(?<![\d.,/$])\b(?P<number>\d{{1,4}}|{BELOW_100})\s(?:\$(?=\d))?(?P<value>{NUMBER})(?:[\s-]dollar)?[\s-](?:bills?|notes?)\b",
+            IGNORE_CASE,
+        ),
+        _bills,
+        "bill note",
+    ),
+    NumberForm("half off", re.compile(r"\b(?:half[\s-]off|(?:at |for )?half[\s-]price)\b(?! the| of)", IGNORE_CASE), _half_off, "half"),
+    NumberForm(
+        "members of pairs",
+        re.compile(
+            rf"(?<![\d.,/$])\b(?P<number>\d{{1,4}}|{BELOW_100})\spairs?\sof\s(?P<noun>socks|shoes|gloves|mittens|earrings|boots|skates)\b",
+            IGNORE_CASE,
+        ),
+        _members_of_pairs,
+        "pair",
+    ),
+)
+"""Forms that are read before all other forms of English texts, for solvers that were trained with converted units."""
