@@ -30,15 +30,19 @@ def _dozens(match: re.Match[str], text: str) -> FormMatch | None:
     if match["number"] == "半":
         return number_match(match, 6, unit="个")
     value = number_of(match["number"])
-    if value is None:
+    if value is None or asks_for("(?:多少|几)打", text):
         return None
     return number_match(match, 12 * value, unit="个")
 
 
+_CAPITALS = "壹贰叁肆伍陆柒捌玖"
+_CAPITAL = re.compile("[壹贰叁肆伍陆柒捌玖拾佰仟]")
+
+
 def _formal(match: re.Match[str], text: str) -> FormMatch | None:
-    """伍仟, 廿四."""
+    """伍仟, 廿四; 捌 only next to other numerals of this kind, since 队伍 is no number."""
     value = number_of(match[0])
-    if value is None:
+    if value is None or (match[0] in _CAPITALS and len(_CAPITAL.findall(text_around(match, text))) < 3):
         return None
     return number_match(match, value)
 
@@ -127,7 +131,7 @@ def _compound(match: re.Match[str], text: str) -> FormMatch | None:
     unit = large
     if asked:
         unit = asked[-1]
-    elif rated := [name for name in names if re.search(f"[每/／]个?{name}", text_around(match, text))]:
+    elif rated := [name for name in names if re.search(rf"[每/／]个?小?{name}", text_around(match, text))]:
         unit = rated[-1]
     elif large == "角" and asks_for("(?:多少|几)[元块]", text):
         unit = "元"
@@ -145,7 +149,7 @@ def _is_duration(match: re.Match[str], text: str) -> bool:
 
 
 _MOVES = re.compile("钟?[共内]?(?:可以?|能)?[行走跑飞骑游驶]")
-_TAKES = re.compile("(?:用|花|走|跑|行|飞|开|经过|历时|需要?)了?\\Z")
+_TAKES = re.compile("(?:了|用|花|经过|历时|需要?)\\Z")
 
 
 def _metres(match: re.Match[str], text: str) -> FormMatch | None:
@@ -164,7 +168,7 @@ _TIME_WORDS = re.compile(
 _TIME_IN_WORDS = re.compile(r"[时点](?:[\d零一二三四五六七八九十]{1,3}分|半|[一三]刻)")
 _PART_OF_AN_HOUR = re.compile(r"[\d一二两三四五六七八九十][点时](?:半|[一三]刻)")
 _MINUTES_OF_PARTS = {"半": Fraction(30), "一刻": Fraction(15), "三刻": Fraction(45)}
-_NEXT_DAY = re.compile("(?:第二天|次日|隔天|翌日)(?:的?[早上凌晨清中午]{2})?\\Z")
+_NEXT_DAY = re.compile("(?:第二天|次日|隔天|翌日)(?:的?(?:早上|早晨|清晨|凌晨|上午|中午))?\\Z")
 _EARLIER_TIME = re.compile(r"\d[:：]\d\d|[\d一二三四五六七八九十][时点]")
 _MORNING = ("上午", "早上", "早晨", "凌晨", "次日", "第二天")
 _AFTERNOON = ("下午", "晚上", "傍晚")
@@ -231,7 +235,7 @@ CHINESE_AMOUNTS = (
     NumberForm("quarter hours", re.compile(rf"{START}(?P<number>[一二两三1-3])刻钟"), _quarter_hours, "刻钟"),
     NumberForm(
         "dozens",
-        re.compile(rf"{START}(?P<number>[一二两三四五六七八九十半])打(?=[铅鸡鸭啤酒毛手信袜笔，。；、有是要的]|\Z)"),
+        re.compile(rf"{START}(?P<number>\d{{1,3}}|[一二两三四五六七八九十半])打(?=[铅鸡鸭啤酒毛手信袜笔，。；、有是要的]|\Z)"),
         _dozens,
         "打",
     ),
@@ -239,10 +243,10 @@ CHINESE_AMOUNTS = (
         "formal numerals",
         re.compile(
             r"[壹贰貳叁參肆伍陆陸柒捌玖][拾佰仟][零壹贰貳叁參肆伍陆陸柒捌玖拾佰仟万萬亿億]{0,20}"
-            r"|[廿卅][一二三四五六七八九]?(?=" + UNIT + ")"
+            rf"|(?:[廿卅][一二三四五六七八九]?|[{_CAPITALS}])(?={UNIT})"
         ),
         _formal,
-        "拾 佰 仟 廿 卅",
+        "拾 佰 仟 廿 卅 壹 贰 叁 肆 伍 陆 柒 捌 玖",
     ),
     NumberForm(
         "below zero",

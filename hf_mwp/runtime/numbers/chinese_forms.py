@@ -5,7 +5,7 @@ import re
 from .chinese_amounts import CHINESE_AMOUNTS
 from .chinese_misprints import CHINESE_MISPRINTS
 from .chinese_money import CHINESE_MONEY, SHORTENED_MONEY
-from .chinese_numbers import CHARACTER, CHARACTERS, COUNTER, START, UNIT, number_of
+from .chinese_numbers import CHARACTER, CHARACTERS, COUNTER, NUMERAL, START, UNIT, number_of
 from .chinese_shares import CHINESE_SHARES
 from .number_form import CONTEXT, FormMatch, NumberForm, no_number, number_match, text_around, text_before
 
@@ -18,9 +18,17 @@ def _numeral(match: re.Match[str], text: str) -> FormMatch | None:
     return number_match(match, value, group="number")
 
 
+def _age(match: re.Match[str], text: str) -> FormMatch | None:
+    """爷爷今年七十二, in a text about ages."""
+    value = number_of(match["number"])
+    if value is None or not re.search("岁|年龄|年纪", text_around(match, text)):
+        return None
+    return number_match(match, value, unit="岁")
+
+
 def _counted_pair(match: re.Match[str], text: str) -> FormMatch:
-    """买了俩西瓜: 俩 is 两个."""
-    return number_match(match, {"俩": 2, "仨": 3}[match["number"]], unit="个")
+    """买了俩西瓜: 俩 is 两个. 哥仨 are three; 兄弟俩 refers to two that the text has named."""
+    return number_match(match, {"俩": 2, "仨": 3}[match[0]], unit="个")
 
 
 # Words in which a numeral before a unit is no number of the problem: ordinals (第三天), references to things that the
@@ -163,7 +171,21 @@ CHINESE_COUNTS = (
         "前 后",
     ),
     NumberForm(
-        "俩", re.compile(r"(?<=[有买吃用送给拿卖借了哥姐])(?P<number>[俩仨])(?!人|一|[他她它们])"), _counted_pair, "俩 仨"
+        "俩", re.compile(r"(?:(?<=[有买吃用送给拿卖借了])(?P<number>[俩仨])|(?<=[哥姐妹弟])(?P<siblings>仨))(?!人|一|[他她它们])"), _counted_pair, "俩 仨"
+    ),
+    NumberForm(
+        "ages in numerals",
+        re.compile(
+            rf"(?:(?<=今年)|(?<=爸爸)|(?<=妈妈)|(?<=爷爷)|(?<=奶奶)|(?<=老师))(?P<number>(?=.{{0,1}}十){NUMERAL})(?=[，,。；;了]|\Z)"
+        ),
+        _age,
+        "十",
+    ),
+    NumberForm(
+        "numerals of ten thousands",
+        re.compile(rf"{START}(?P<number>{NUMERAL}万)(?=[，,。；;？?！!]|\Z)"),
+        _numeral,
+        "万",
     ),
     NumberForm(
         "numerals before units",

@@ -77,7 +77,7 @@ def _period_of(name: str, text: str) -> _Period | None:
 
 def _is_counted(names: str, text: str) -> bool:
     """Return whether the text has or asks for a number of a unit."""
-    return re.search(rf"(?:{DIGITS}|{NUMERAL}|半|几|多少)个?(?:{names})", text) is not None
+    return re.search(rf"(?:{DIGITS}|{NUMERAL}|半|(?<!这)几|多少)个?(?:{names})", text) is not None
 
 
 def _in_units_of_the_rate(match: re.Match[str], text: str) -> FormMatch | None:

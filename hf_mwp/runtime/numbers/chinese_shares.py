@@ -59,8 +59,8 @@ def _discount(match: re.Match[str], text: str) -> FormMatch | None:
     has_price = _PRICE.search(text_around(match, text))
     if not has_word and (written == "对" or not has_price or not _BARE_DISCOUNT.match(text, match.end())):
         return None
-    # A rope in three folds is no discount.
-    if written != "对" and not has_price and _FOLDED.search(text_around(match, text)):
+    # A rope in two or three folds is no discount.
+    if not has_price and _FOLDED.search(text_around(match, text)):
         return None
     # 0.8折 is not 8 %: texts with this form calculate with 0.8.
     if written.startswith("0"):
@@ -77,7 +77,7 @@ _FOLDED = re.compile("绳|线|井|纸|布条|铁丝|彩带")
 _PRICE = re.compile("元|价|商店|商场|超市|促销")
 _BARE_DISCOUNT = re.compile(r"[，。；、,;！!）)\s]|价|买|促|大|活动|券|起|\Z")
 _DISCOUNT_BEFORE = re.compile(r"(?:打|打了|打出|降到|按|以|享受|享)[“「\"]?\Z")
-_DISCOUNT_AFTER = re.compile(r"[”」\"]?(?:出售|优惠|的优惠|销售|促销|酬宾|售|卖|的价格|的价钱|后)")
+_DISCOUNT_AFTER = re.compile(r"[”」\"]?(?:出售|优惠|的优惠|销售|促销|酬宾|售|卖|的价格|的价钱|[以之]?后)")
 
 
 def _half_price(match: re.Match[str], text: str) -> FormMatch:
@@ -206,7 +206,7 @@ CHINESE_SHARES = (
         "tenths",
         re.compile(
             rf"{START}(?P<tenths>\d(?:[.．]\d)?|[一二两三四五六七八九])\s?成(?P<hundredths>[一二三四五六七八九]|[1-9](?![\d.．]))?"
-            r"(?=\s?(?:[，。．；、,;.？?！!）)]|后|多|时|是|给|用|的[利产]|\Z|左右|以上))"
+            r"(?=\s?(?:[，。．；、,;.？?！!）)]|后|多|时|是|给|用|已|都|的[利产]|\Z|左右|以上))"
         ),
         _share_in_tenths,
         "成",

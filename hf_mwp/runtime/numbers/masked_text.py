@@ -6,6 +6,7 @@ from hf_mwp.utils.checked_types import checked
 
 from .chinese_forms import CHINESE_COUNTS, CHINESE_FORMS
 from .chinese_headings import CHINESE_HEADINGS
+from .chinese_intervals import CHINESE_INTERVALS
 from .chinese_money import CONVERTED_MONEY
 from .chinese_numerals import find_chinese_numerals
 from .chinese_periods import CHINESE_PERIODS, PARTS_OF_AN_HOUR
@@ -35,6 +36,7 @@ _FORMS = {
     ("zh", "people"): (
         *CHINESE_HEADINGS,
         *WRITTEN_FORMS,
+        *CHINESE_INTERVALS,
         *CHINESE_PERIODS,
         *CHINESE_FORMS,
         *PARTS_OF_AN_HOUR,

@@ -32,6 +32,8 @@ _ASKED_UNIT = {
 }
 # The labels of Chinese datasets count in 万 where the question does not: 40万台, ..., 多少台.
 _IS_SCALED_FOR_THE_QUESTION = {"zh": False, "en": True}
+# In 人口85万，..., 多少人, the unit is left out.
+_UNITS_LEFT_OUT = {"元", "人", "钱", "块"}
 _MIN_RESCALED = Fraction(1, 100)
 _CURRENCY = re.compile(r"[$€£¥￥]\s?\Z")
 # 1.2k subscribers, but not a 5k race.
@@ -79,6 +81,8 @@ def _without_scales(
     if _IS_SCALED_FOR_THE_QUESTION[language]:
         for unit in asked_units:
             words_of_unit[unit].add("")
+    elif asked_units & _UNITS_LEFT_OUT:
+        words_of_unit[""].update(("", "万"))
     has_large = language == "en" and any(
         scale is None and _is_written_out(mention) for mention, scale in zip(mentions, scales, strict=True)
     )
