@@ -42,13 +42,16 @@ _CAPITAL = re.compile("[壹贰叁肆伍陆柒捌玖拾佰仟]")
 def _formal(match: re.Match[str], text: str) -> FormMatch | None:
     """伍仟, 廿四; 捌 only next to other numerals of this kind, since 队伍 is no number."""
     value = number_of(match[0])
-    if value is None or (match[0] in _CAPITALS and len(_CAPITAL.findall(text_around(match, text))) < 3):
+    others = set(_CAPITAL.findall(text_around(match, text))) - {match[0]}
+    if value is None or (match[0] in _CAPITALS and not others):
         return None
     return number_match(match, value)
 
 
-def _digit_by_digit(match: re.Match[str], text: str) -> FormMatch:
-    """二〇一五年."""
+def _digit_by_digit(match: re.Match[str], text: str) -> FormMatch | None:
+    """二〇一五年, where the question is about years."""
+    if not asks_for("(?:多少|几)[年岁]|多大", text):
+        return None
     return number_match(match, int(match[0].replace("○", "〇").translate(DECIMALS)))
 
 
@@ -235,7 +238,9 @@ CHINESE_AMOUNTS = (
     NumberForm("quarter hours", re.compile(rf"{START}(?P<number>[一二两三1-3])刻钟"), _quarter_hours, "刻钟"),
     NumberForm(
         "dozens",
-        re.compile(rf"{START}(?P<number>\d{{1,3}}|[一二两三四五六七八九十半])打(?=[铅鸡鸭啤酒毛手信袜笔，。；、有是要的]|\Z)"),
+        re.compile(
+            rf"{START}(?P<number>\d{{1,3}}|[一二两三四五六七八九十半])打(?=[铅鸡鸭啤酒毛手信袜笔，。；、有是要的]|\Z)"
+        ),
         _dozens,
         "打",
     ),
@@ -256,7 +261,9 @@ CHINESE_AMOUNTS = (
     ),
     NumberForm(
         "temperatures below zero",
-        re.compile(rf"(?<=[\u3400-\u9fff，,、：:（(])(?<![度至到])[-−－–]\s?(?P<number>{DIGITS})(?=\s?(?:℃|°\s?C|摄氏度|度))"),
+        re.compile(
+            rf"(?<=[\u3400-\u9fff，,、：:（(])(?<![度至到])[-−－–]\s?(?P<number>{DIGITS})(?=\s?(?:℃|°\s?C|摄氏度|度))"
+        ),
         _below_zero,
         "℃ ° 度",
     ),

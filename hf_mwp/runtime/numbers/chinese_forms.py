@@ -171,7 +171,12 @@ CHINESE_COUNTS = (
         "前 后",
     ),
     NumberForm(
-        "俩", re.compile(r"(?:(?<=[有买吃用送给拿卖借了])(?P<number>[俩仨])|(?<=[哥姐妹弟])(?P<siblings>仨))(?!人|一|[他她它们])"), _counted_pair, "俩 仨"
+        "俩",
+        re.compile(
+            r"(?:(?<=[有买吃用送给拿卖借了])(?P<number>[俩仨])|(?<=[哥姐妹弟])(?P<siblings>仨))(?!人|一|[他她它们])"
+        ),
+        _counted_pair,
+        "俩 仨",
     ),
     NumberForm(
         "ages in numerals",

@@ -175,7 +175,9 @@ CHINESE_PERIODS = (
     ),
     NumberForm(
         "months",
-        re.compile(r"(?<![\d年.])从?(?P<first>\d{1,2})月?份?\s?(?:[~～—–-]{1,2}|至|到)\s?(?P<last>\d{1,2})月份?(?![\d个])"),
+        re.compile(
+            r"(?<![\d年.])从?(?P<first>\d{1,2})月?份?\s?(?:[~～—–-]{1,2}|至|到)\s?(?P<last>\d{1,2})月份?(?![\d个])"
+        ),
         _months,
         "月",
     ),

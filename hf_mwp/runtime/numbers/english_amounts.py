@@ -98,10 +98,6 @@ def _compound(match: re.Match[str], text: str) -> FormMatch | None:
     large, small = units
     smallest = number_of(match["first"]) * large.size + number_of(match["second"]) * small.size
     unit = large
-    # "How many inches is 4 feet 9 inches?" is a conversion of two numbers.
-    rest_of_text = text[: match.start()] + text[match.end() :]
-    if asks_for(rf"how many {small.plural}", text) and not re.search(rf"\d|\b{BELOW_100}\b", rest_of_text, IGNORE_CASE):
-        return None
     # "How many in each box" does not ask for inches.
     asked = f"(?:{'|'.join(spelling for spelling in small.spellings if spelling != 'in')})"
     # "1 inch is 2.5 cm" calculates with inches.

@@ -9,6 +9,8 @@ from .number_form import FormMatch, NumberForm, asks_for, number_match
 
 
 _CENTS = {"quarter": 25, "dime": 10, "nickel": 5, "penny": 1, "pennie": 1}
+_ASKS_FOR_COINS = "how many (?:more )?(?:coins|quarters|dimes|nickels|penn)"
+_ASKS_FOR_BILLS = r"how many (?:more )?(?:bills|notes)|\b(?:fewer|as many)\b"
 _ASKS_FOR_MONEY = (
     r"how much (?:money|is|are|was|were|do|does|did|in|more|change)\b|how many (?:more )?(?:cents|dollars)"
     r"|\b(?:in|total) (?:cents|dollars)\b|\b(?:amount|value|worth)\b"
@@ -17,7 +19,7 @@ _ASKS_FOR_MONEY = (
 
 def _coins(match: re.Match[str], text: str) -> FormMatch | None:
     """4 quarters and 3 dimes: their value, if the question asks for money."""
-    if not asks_for(_ASKS_FOR_MONEY, text) or asks_for("how many (?:more )?(?:coins|quarters|dimes|nickels|penn)", text):
+    if not asks_for(_ASKS_FOR_MONEY, text) or asks_for(_ASKS_FOR_COINS, text):
         return None
     cents = number_of(match["number"]) * _CENTS[match["coin"].lower()]
     if asks_for(r"how many (?:more )?cents|\bin cents\b", text):
@@ -27,7 +29,7 @@ def _coins(match: re.Match[str], text: str) -> FormMatch | None:
 
 def _bills(match: re.Match[str], text: str) -> FormMatch | None:
     """2 five-dollar bills: 10 dollars, if the question asks for money."""
-    if not asks_for(_ASKS_FOR_MONEY, text) or asks_for(r"how many (?:more )?(?:bills|notes)|\b(?:fewer|as many)\b", text):
+    if not asks_for(_ASKS_FOR_MONEY, text) or asks_for(_ASKS_FOR_BILLS, text):
         return None
     return number_match(match, number_of(match["number"]) * number_of(match["value"]), unit=" dollars")
 
@@ -65,7 +67,12 @@ ENGLISH_COINS = (
         _bills,
         "bill note",
     ),
-    NumberForm("half off", re.compile(r"\b(?:half[\s-]off|(?:at |for )?half[\s-]price)\b(?! the| of)", IGNORE_CASE), _half_off, "half"),
+    NumberForm(
+        "half off",
+        re.compile(r"\b(?:half[\s-]off|(?:at |for )?half[\s-]price)\b(?! the| of)", IGNORE_CASE),
+        _half_off,
+        "half",
+    ),
     NumberForm(
         "members of pairs",
         re.compile(

@@ -81,7 +81,8 @@ ENGLISH_NAMES = (
         "ordinals",
         re.compile(
             r"(?<![\d.,/])\d{1,3}(?:st|nd|rd|th)"
-            r"(?=(?: and \d{1,2}(?:st|nd|rd|th))? (?:(?P<grade>grade)|day|week|month|time|round|game|place|prize)r?s?\b"
+            r"(?=(?: and \d{1,2}(?:st|nd|rd|th))?"
+            r" (?:(?P<grade>grade)|day|week|month|time|round|game|place|prize)r?s?\b"
             r"|(?P<rank> in (?:the|a|his|her) (?:race|contest|competition|class|line)\b))"
         ),
         _ordinal,
@@ -135,7 +136,8 @@ ENGLISH_NAMES = (
             r"|\b(?:room|route|highway|flight) \d{1,4}"
             r"(?=[.,;?!]|\s(?:has|have|had|is|are|was|were|and|to|from|on|in)\b)"
             r"|\bI-\d{1,3}\b|(?<!\w)#\s?\d{1,4}\b(?!\s?(?:pounds?|lbs?)\b)"
-            r"|\b(?:[Nn]umber|[Nn]o\.|[Ll]ine) \d{1,3}(?= (?:bus|tram|train|line)\b)|(?<=\bthe )\d{1,3}(?= (?:bus|tram)\b)"
+            r"|\b(?:[Nn]umber|[Nn]o\.|[Ll]ine) \d{1,3}(?= (?:bus|tram|train|line)\b)"
+            r"|(?<=\bthe )\d{1,3}(?= (?:bus|tram)\b)"
             r"|\b(?:[Mm][Pp][34]|H2O|CO2|B12|B6|A4|5G)\b"
             r"|\b\d{1,5}(?= [A-Z][a-z]{2,12} (?:Street|St|Avenue|Ave|Road|Rd|Lane|Drive)\b)"
         ),

@@ -1,4 +1,4 @@
-"""Periods of rates in English texts: a year has 12 months if there is a rate for each month ($15 a month, ... a year)."""
+"""Periods of rates in English texts: a year has 12 months if there is a rate for each month ($15 a month)."""
 
 import re
 from dataclasses import dataclass, replace
@@ -23,7 +23,9 @@ _DAY_NAMES = r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?|mon|tues?|wed|thu(?:
 _MAX_LENGTH = 120  # in longer texts, the solvers calculate with the constants that they learned
 _MAX_NUMBER = 20  # "in 2008"
 _OTHER_PERIODS = re.compile(
-    r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b|\bweekends?\b|\bweekdays?\b|\bschool|\bworkdays?\b|\bleap\b|\binterest\b|\boff\b", IGNORE_CASE
+    r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b"
+    r"|\b(?:weekends?|weekdays?|school|workdays?|leap|interest|off)\b",
+    IGNORE_CASE,
 )
 
 
@@ -31,7 +33,8 @@ def _has_rate(unit: str, text: str) -> bool:
     """Return whether a text has a rate for each unit of time, and no number of such units."""
     if re.search(rf"(?:\d|\b{BELOW_100})[\s-]{unit}s?\b|\bhow many {unit}s\b", text, IGNORE_CASE):
         return False
-    return re.search(rf"(?:\b(?:per|an?|each|every)\s|/\s?){unit}\b|\b(?:dai|month)ly\b", text, IGNORE_CASE) is not None
+    rate = rf"(?:\b(?:per|an?|each|every)\s|/\s?){unit}\b|\b(?:dai|month)ly\b"
+    return re.search(rate, text, IGNORE_CASE) is not None
 
 
 def _in_units_of_the_rate(match: re.Match[str], text: str) -> FormMatch | None:
@@ -66,7 +69,8 @@ ENGLISH_PERIODS = (
     NumberForm(
         "periods of a rate in words",
         re.compile(
-            rf"\b(?P<number>an?|\d{{1,2}}|{BELOW_100})\s(?P<name>year|week|fortnight)s?\b(?!['’-])(?P<half>\sand\sa\shalf\b)?",
+            rf"\b(?P<number>an?|\d{{1,2}}|{BELOW_100})\s(?P<name>year|week|fortnight)s?\b(?!['’-])"
+            r"(?P<half>\sand\sa\shalf\b)?",
             IGNORE_CASE,
         ),
         _in_units_of_the_rate,
@@ -74,7 +78,11 @@ ENGLISH_PERIODS = (
     ),
     NumberForm(
         "weekdays in words",
-        re.compile(rf"\b(?:from\s)?(?P<first>{_DAY_NAMES})(?:\s(?:to|through|thru|till|until)\s|\s?[-–]\s?)(?P<last>{_DAY_NAMES})\b", IGNORE_CASE),
+        re.compile(
+            rf"\b(?:from\s)?(?P<first>{_DAY_NAMES})(?:\s(?:to|through|thru|till|until)\s|\s?[-–]\s?)"
+            rf"(?P<last>{_DAY_NAMES})\b",
+            IGNORE_CASE,
+        ),
         _days,
         "day mon tue wed thu fri sat",
     ),

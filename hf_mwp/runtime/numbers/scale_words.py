@@ -1,5 +1,5 @@
-"""Scale words after digits (3万, 2 million), which are read where a text has or asks for plain numbers of the same unit,
-and scales of prices ($4.5k, 2 grand), which are always read."""
+"""Scale words after digits (3万, 2 million), which are read where a text has or asks for plain numbers of the same
+unit, and scales of prices ($4.5k, 2 grand), which are always read."""
 
 import re
 from collections import defaultdict
@@ -48,9 +48,9 @@ _WRITTEN_OUT = re.compile(r"\d{1,3}(?:,\d{3})+\Z")
 
 
 def scale_numbers(text: str, mentions: list[NumberMention], language: str) -> list[NumberMention]:
-    """Multiply the numbers before scale words where the text has or asks for numbers of the same unit without the scale
-    word, in English also where it has large numbers (500,000). A question for 万人 gets all its numbers in 万. The
-    equations of the datasets have 28 for 28万, so all other scale words remain in the text."""
+    """Multiply the numbers before scale words where the text has numbers of the same unit without the scale word, in
+    English also where it has large numbers (500,000) or asks for the unit. A question for 万人 gets all its numbers in
+    万. The equations of the datasets have 28 for 28万, so all other scale words remain in the text."""
     if language == "en":
         mentions = [_scaled_price(text, mention) for mention in mentions]
     scales = [_SCALE[language].match(text, mention.end) for mention in mentions]

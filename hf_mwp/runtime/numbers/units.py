@@ -36,13 +36,10 @@ class _Quantity:
     end: int  # offset after the unit
 
 
-def _read_pairs() -> dict[str, list[UnitPair]]:
-    tables = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
-    pairs: dict[str, list[UnitPair]] = {}
-    for language, rows in tables.items():
-        pairs[language] = []
-        for row in rows:
-            pairs[language].append(UnitPair(tuple(row["larger"]), tuple(row["smaller"]), row["factor"]))
+def _read_pairs(rows: list[dict]) -> list[UnitPair]:
+    pairs = []
+    for row in rows:
+        pairs.append(UnitPair(tuple(row["larger"]), tuple(row["smaller"]), row["factor"]))
     return pairs
 
 
@@ -65,45 +62,41 @@ def _find_units(pairs: list[UnitPair]) -> dict[str, Unit]:
     return units
 
 
+def _add_unit(language: str, name: str, factor: int = 1, smaller: str | None = None) -> None:
+    """Add a unit that is read but not written in other texts: of `factor` smaller units, or of a new measure."""
+    units = UNITS[language]
+    if smaller is None:
+        units[name] = Unit(1 + max(unit.measure for unit in units.values()), Fraction(1))
+    else:
+        units[name] = Unit(units[smaller].measure, factor * units[smaller].size)
+
+
+def _read_names(language: str) -> dict[str, str]:
+    """Add other names of the units, and return the name that is written for each of them."""
+    written = {}
+    for name, other_names in _TABLES["names"][language].items():
+        for other_name in other_names:
+            UNITS[language][other_name] = UNITS[language][name]
+            written[other_name] = name
+    return written
+
+
 def unit_names(language: str) -> str:
     """Return a pattern of the names of all units of a language, the longest first."""
     return "|".join(sorted(UNITS[language], key=len, reverse=True))
 
 
-UNIT_PAIRS = _read_pairs()
+_TABLES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+UNIT_PAIRS = {language: _read_pairs(_TABLES[language]) for language in ("zh", "en")}
 UNITS = {language: _find_units(pairs) for language, pairs in UNIT_PAIRS.items()}
-_NUM_ENGLISH_MEASURES = len({unit.measure for unit in UNITS["en"].values()})
-UNITS["en"]["ounces"] = Unit(_NUM_ENGLISH_MEASURES, Fraction(1))
-UNITS["en"]["pounds"] = Unit(_NUM_ENGLISH_MEASURES, Fraction(16))
-# Names that are read but never written.
-_SYNONYMS = {
-    "buck": "dollars", "bucks": "dollars", "ounce": "ounces", "pound": "pounds",
-    "metre": "meters", "metres": "meters", "centimetre": "centimeters", "centimetres": "centimeters",
-    "kilometre": "kilometers", "kilometres": "kilometers", "kilo": "kilograms", "kilos": "kilograms",
-    "litre": "liters", "litres": "liters", "millilitre": "milliliters", "millilitres": "milliliters",
-}  # fmt: skip
-_ENGLISH_ABBREVIATIONS = {
-    "km": "kilometers", "m": "meters", "cm": "centimeters", "kg": "kilograms", "kgs": "kilograms", "g": "grams",
-    "ml": "milliliters", "mL": "milliliters", "l": "liters", "L": "liters", "lb": "pounds", "lbs": "pounds",
-    "oz": "ounces", "ft": "feet", "hr": "hours", "hrs": "hours", "min": "minutes", "mins": "minutes",
-    "sec": "seconds", "secs": "seconds", "¢": "cents",
-}  # fmt: skip
-for synonym, name in (_SYNONYMS | _ENGLISH_ABBREVIATIONS).items():
-    UNITS["en"][synonym] = UNITS["en"][name]
-_PLURALS = {pair_names[1]: pair_names[0] for pair in UNIT_PAIRS["en"] for pair_names in (pair.larger, pair.smaller)}
+_add_unit("en", "ounces")
+_add_unit("en", "pounds", 16, "ounces")
+_add_unit("zh", "个月")
+_add_unit("zh", "岁", 12, "个月")
+_add_unit("zh", "斤", 500, "克")
+_add_unit("zh", "两", 50, "克")
+_WRITTEN_NAMES = {language: _read_names(language) for language in UNITS}
 _ARTICLE = r"\b(?:an?|per|each|every)"
-_AGE = max(unit.measure for unit in UNITS["zh"].values()) + 1
-UNITS["zh"]["个月"] = Unit(_AGE, Fraction(1))
-UNITS["zh"]["岁"] = Unit(_AGE, Fraction(12))
-UNITS["zh"]["斤"] = Unit(UNITS["zh"]["克"].measure, 500 * UNITS["zh"]["克"].size)
-UNITS["zh"]["两"] = Unit(UNITS["zh"]["克"].measure, 50 * UNITS["zh"]["克"].size)
-_ABBREVIATIONS = {
-    "km": "千米", "m": "米", "dm": "分米", "cm": "厘米", "mm": "毫米", "kg": "千克", "g": "克", "t": "吨",
-    "L": "升", "l": "升", "mL": "毫升", "ml": "毫升", "KM": "千米", "KG": "千克", "Kg": "千克", "ML": "毫升",
-}  # fmt: skip
-for synonym, name in _ABBREVIATIONS.items():
-    UNITS["zh"][synonym] = UNITS["zh"][name]
-_WRITTEN_NAMES = {"zh": _ABBREVIATIONS, "en": _PLURALS | _SYNONYMS | _ENGLISH_ABBREVIATIONS}
 _UNIT_BEHIND = {
     # 3元5角 and 2小时30分钟 are quantities of two units; 5元/千克 is a rate.
     "zh": re.compile(rf"\s?({unit_names('zh')})(?!\s?[\d半角分秒形/／每])(?![A-Za-z²³^*])"),
@@ -115,7 +108,9 @@ _UNIT_BEHIND = {
 }
 _ASKED_UNIT = {
     "zh": re.compile(rf"(?:多少|几)(?:个)?({unit_names('zh')})(?![A-Za-z²³^*/／每])"),
-    "en": re.compile(rf"\b(?:how many(?: more| total)?|how much [^.?!]{{1,80}} in) ({unit_names('en')})\b(?! per\b)", re.IGNORECASE),
+    "en": re.compile(
+        rf"\b(?:how many(?: more| total)?|how much [^.?!]{{1,80}} in) ({unit_names('en')})\b(?! per\b)", re.IGNORECASE
+    ),
 }
 _ASKED_POWER = re.compile(r"(?:多少|几)个?(?:平方|立方)(千米|[分厘毫]?米)(?![/／每])")
 # Words by which the quantities of a text keep their units, and scales of maps.
@@ -124,7 +119,10 @@ _SCALES = {
     "en": re.compile(r"\b(?:per ?cent|pct|rates?|ratio)\b|[%/=]|\b(?:1|one) [a-z]+ (?:is|equals|has)\b"),
 }
 _RATES = {
-    "zh": re.compile(r"每(?![天日周月年人]|星期|个人)|[率占∶%/／]|\d\s?[:：]\s?\d|比例|之比|的比|平均|图上|地图|照这|照此|同样|速|能造|生产"),
+    "zh": re.compile(
+        r"每(?![天日周月年人]|星期|个人)|[率占∶%/／]|\d\s?[:：]\s?\d|比例|之比|的比|平均|图上|地图|照这|照此|同样|速"
+        r"|能造|生产"
+    ),
     "en": re.compile(
         r"\b(?:per|each|every|an? (?:hour|minute|day|week|mile|pound)(?! and a)|rates?|average|speed|scale|map"
         r"|percent|ratio)\b"
@@ -142,7 +140,8 @@ _NEXT_TO_RATES = {
 # English measures whose constants the solvers do not know. In short texts, they are unfamiliar with all measures.
 _UNFAMILIAR = {UNITS["en"][name].measure for name in ("meters", "kilograms", "liters", "ounces")}
 _MAX_SHORT = 120  # characters
-# Chinese measures of which quantities in different units are converted to the smallest, if the question asks for another one.
+# Chinese measures of which quantities in different units are converted to the smallest unit, if the question asks for
+# another measure.
 _COMPARED = {UNITS["zh"][name].measure for name in ("元", "米", "克", "升")}
 _AREAS_AND_VOLUMES = {UNITS["zh"][name].measure for name in ("平方米", "立方米")}
 _LENGTH_UNIT = re.compile("(?<![方分厘毫千])[千分厘毫]?米")
@@ -244,7 +243,7 @@ def _chinese_target(
 def _has_rate_for(measure: int, text: str) -> bool:
     """Return whether an English text has a rate for a unit of a measure: 2 ounces of detergent to wash a pound."""
     names = [name for name, unit in UNITS["en"].items() if unit.measure == measure]
-    return re.search(rf"{_ARTICLE} (?:{'|'.join(names)})\b", text) is not None
+    return re.search(rf"{_ARTICLE} (?:{'|'.join(names)})\b(?! and a)", text) is not None
 
 
 def _smallest_unit(quantities: list[_Quantity], language: str) -> str:
@@ -275,7 +274,7 @@ def _convert(text: str, mention: NumberMention, quantity: _Quantity, target: str
     value = mention.value * ratio
     literal = literal_of(value)
     gap = text[mention.end : quantity.end - len(quantity.name)]
-    if mention.unit:
+    if mention.unit or not gap:
         gap = " " if language == "en" else ""
     return replace(
         mention,

@@ -149,7 +149,7 @@ def test_an_unknown_reading_is_refused():
         ("a pair of shoes for 5 dollars", "a pair of was not read as a number"),
         (
             "$3 million and $500",
-            "3 million was read as 3000000, because the text also has numbers without million",
+            "3 million was read as 3000000, because the text has or asks for numbers without million",
         ),
         ("A nail weighs point five ounces", "point five was read as 0.5"),
         ("The car was $4.5k", "4.5k was read as 4500"),
