@@ -9,6 +9,8 @@ import textwrap
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 from hf_mwp import MwpStudentConfig
 from tests.fresh_python import run_fresh
 
@@ -301,6 +303,7 @@ def test_runtime_imports_neither_pytorch_nor_transformers_which_register_later(s
     """)
 
 
+@pytest.mark.slow
 def test_models_are_registered_when_a_module_of_the_package_imports_transformers_first():
     run("""
         from hf_mwp.compress.trainers.distillation_trainer import DistillationTrainer

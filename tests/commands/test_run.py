@@ -197,6 +197,7 @@ def killed_at_a_step(run):
     main(run["argv"])
 
 
+@pytest.mark.slow
 def test_killed_recipe_resumes_and_gives_the_same_student(recipe_file, tmp_path):
     killed = tmp_path / "killed"
     argv = ["run", str(recipe_file), "--budget", "long", "--targets", "student", "--output_dir"]

@@ -232,6 +232,7 @@ def test_solving_is_measured_with_two_encoders(solver):
     assert "| 20 beams, re-ranked, batch 2 |" in solving.report(figures, [1, 2])
 
 
+@pytest.mark.slow
 def test_texts_of_different_lengths_are_measured(solver):
     import solving
 

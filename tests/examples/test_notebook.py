@@ -36,6 +36,7 @@ def code(tmp_path, monkeypatch):
     return source
 
 
+@pytest.mark.slow
 def test_notebook_builds_trains_distils_solves_and_labels(code, capsys):
     names: dict = {"__name__": "__main__", "few": few}
     exec(compile(code, str(NOTEBOOK), "exec"), names)

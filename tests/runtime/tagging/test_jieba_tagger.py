@@ -36,6 +36,7 @@ def test_tagger_is_loaded_by_its_name(tagger):
     assert (loaded.name, loaded.fingerprint) == ("jieba", tagger.fingerprint)
 
 
+@pytest.mark.slow
 def test_changed_dictionary_of_jieba_is_not_used(tmp_path):
     # In another process, since jieba's own dictionary is global.
     code = """

@@ -188,6 +188,7 @@ def test_padded_levels_change_neither_outputs_nor_gradients(trees):
     torch.testing.assert_close(padded_gradients, gradients, rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_four_batches_with_padded_levels_share_a_graph():
     graphs = []
 
