@@ -139,7 +139,8 @@ _NEXT_TO_RATES = {
 }
 # English measures whose constants the solvers do not know. In short texts, they are unfamiliar with all measures.
 _UNFAMILIAR = {UNITS["en"][name].measure for name in ("meters", "kilograms", "liters", "ounces")}
-_MAX_SHORT = 120  # characters
+_MAX_SHORT = {"en": 120, "zh": 0}  # characters
+_SPACE = {"en": " ", "zh": ""}  # between a number and its unit
 # Chinese measures of which quantities in different units are converted to the smallest unit, if the question asks for
 # another measure.
 _COMPARED = {UNITS["zh"][name].measure for name in ("元", "米", "克", "升")}
@@ -156,10 +157,11 @@ def convert_units(text: str, mentions: list[NumberMention], language: str) -> li
     """
     Convert quantities to the unit that the question asks for: "长2米，剪去45厘米，还剩多少厘米" has 200 and 45 厘米.
 
-    In Chinese texts, lengths also get the unit of an area or a volume that is asked for, and quantities in different
-    units that the question does not ask for get the smallest of these units. In English texts, only quantities in
-    different units are converted, since the solvers learned the constants. Texts with scales or proportions, and
-    most English texts with rates, are left unchanged.
+    Quantities in different units that the question does not ask for get the smallest of these units (2 kg and 400 g).
+    In Chinese texts, lengths also get the unit of an area or a volume that is asked for, and quantities that of a rate
+    (4元一斤，买3公斤). In longer English texts, quantities of time, feet and money are converted only where the units
+    differ and the question asks for one of them, since the solvers learned these constants. Texts with scales or
+    proportions, and most with rates for units of time, are left unchanged.
     """
     quantities: dict[int, list[_Quantity]] = {}
     for index, mention in enumerate(mentions):
@@ -173,7 +175,7 @@ def convert_units(text: str, mentions: list[NumberMention], language: str) -> li
     asked = asked_units[-1].lower() if asked_units else None
     converted = list(mentions)
     for measure, measured in quantities.items():
-        is_next_to_rates = measure in _NEXT_TO_RATES[language] or (language == "en" and len(text) <= _MAX_SHORT)
+        is_next_to_rates = measure in _NEXT_TO_RATES[language] or len(text) <= _MAX_SHORT[language]
         patterns = _SCALES if is_next_to_rates else _RATES
         if patterns[language].search(text):
             continue
@@ -190,7 +192,7 @@ def _english_target(
     """Return the name of the unit to which the quantities of a measure in an English text are converted, or `None`."""
     units = UNITS["en"]
     sizes = {units[quantity.name].size for quantity in quantities}
-    is_unfamiliar = measure in _UNFAMILIAR or len(text) <= _MAX_SHORT
+    is_unfamiliar = measure in _UNFAMILIAR or len(text) <= _MAX_SHORT["en"]
     if asked is not None and units[asked].measure == measure:
         target = asked
         if asked.startswith("dollar") and _has_dollar_sign(text, mentions):
@@ -275,7 +277,7 @@ def _convert(text: str, mention: NumberMention, quantity: _Quantity, target: str
     literal = literal_of(value)
     gap = text[mention.end : quantity.end - len(quantity.name)]
     if mention.unit or not gap:
-        gap = " " if language == "en" else ""
+        gap = _SPACE[language]
     return replace(
         mention,
         text=written,
