@@ -9,6 +9,7 @@ from .chinese_headings import CHINESE_HEADINGS
 from .chinese_intervals import CHINESE_INTERVALS
 from .chinese_money import CONVERTED_MONEY
 from .chinese_numerals import find_chinese_numerals
+from .chinese_offers import CHINESE_OFFERS
 from .chinese_periods import CHINESE_PERIODS, PARTS_OF_AN_HOUR
 from .digit_numbers import find_digit_numbers
 from .english_coins import ENGLISH_COINS
@@ -36,6 +37,7 @@ _FORMS = {
     ("zh", "people"): (
         *CHINESE_HEADINGS,
         *WRITTEN_FORMS,
+        *CHINESE_OFFERS,
         *CHINESE_INTERVALS,
         *CHINESE_PERIODS,
         *CHINESE_FORMS,

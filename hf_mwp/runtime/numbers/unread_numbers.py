@@ -50,6 +50,7 @@ def find_unread(
         # A numeral is shown with its unit.
         if len(word) == 1:
             word = text[start : end + 1]
-        if word not in words and not all(covered[start:end]):
+        is_used = any(word in mention.note for mention in mentions)  # 买三送一 in a note on the number of boxes
+        if word not in words and not is_used and not all(covered[start:end]):
             words.append(word)
     return [f"{word} was not read as a number" for word in words[:MAX_NOTES]]
