@@ -5,7 +5,18 @@ from fractions import Fraction
 
 from hf_mwp.runtime.expressions.numbers import to_half_width
 
-from .chinese_numbers import CHARACTERS, DECIMALS, DIGITS, MEASURE, NUMBER, NUMERAL, START, UNIT, number_of
+from .chinese_numbers import (
+    CHARACTERS,
+    DECIMALS,
+    DIGITS,
+    MEASURE,
+    MINUTES_OF_PARTS,
+    NUMBER,
+    NUMERAL,
+    START,
+    UNIT,
+    number_of,
+)
 from .digit_numbers import literal_of
 from .number_form import (
     FormMatch,
@@ -42,10 +53,13 @@ _CAPITAL = re.compile("[壹贰叁肆伍陆柒捌玖拾佰仟]")
 def _formal(match: re.Match[str], text: str) -> FormMatch | None:
     """伍仟, 廿四; 捌 only next to other numerals of this kind, since 队伍 is no number."""
     value = number_of(match[0])
-    others = set(_CAPITAL.findall(text_around(match, text))) - {match[0]}
-    if value is None or (match[0] in _CAPITALS and not others):
+    if value is None or (match[0] in _CAPITALS and not _has_other_capitals(match, text)):
         return None
     return number_match(match, value)
+
+
+def _has_other_capitals(match: re.Match[str], text: str) -> bool:
+    return len(set(_CAPITAL.findall(text_around(match, text))) - {match[0]}) > 0
 
 
 def _digit_by_digit(match: re.Match[str], text: str) -> FormMatch | None:
@@ -170,7 +184,6 @@ _TIME_WORDS = re.compile(
 )
 _TIME_IN_WORDS = re.compile(r"[时点](?:[\d零一二三四五六七八九十]{1,3}分|半|[一三]刻)")
 _PART_OF_AN_HOUR = re.compile(r"[\d一二两三四五六七八九十][点时](?:半|[一三]刻)")
-_MINUTES_OF_PARTS = {"半": Fraction(30), "一刻": Fraction(15), "三刻": Fraction(45)}
 _NEXT_DAY = re.compile("(?:第二天|次日|隔天|翌日)(?:的?(?:早上|早晨|清晨|凌晨|上午|中午))?\\Z")
 _EARLIER_TIME = re.compile(r"\d[:：]\d\d|[\d一二三四五六七八九十][时点]")
 _MORNING = ("上午", "早上", "早晨", "凌晨", "次日", "第二天")
@@ -183,7 +196,7 @@ def _clock_time(match: re.Match[str], text: str) -> FormMatch | None:
     hours = number_of(match["hours"])
     minutes = number_of(match["minutes"] or "零")
     if match["part"]:
-        minutes = _MINUTES_OF_PARTS[match["part"]]
+        minutes = MINUTES_OF_PARTS[match["part"]]
     if hours is None or minutes is None or hours > 24 or minutes >= 60:
         return None
     if not _TIME_WORDS.search(around) or "比" in around:

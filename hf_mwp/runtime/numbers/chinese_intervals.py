@@ -3,7 +3,7 @@
 import re
 from fractions import Fraction
 
-from .chinese_numbers import number_of
+from .chinese_numbers import MINUTES_OF_PARTS, number_of
 from .number_form import CONTEXT, FormMatch, NumberForm, asks_for, number_match, text_before
 
 
@@ -11,7 +11,6 @@ _AFTERNOON = ("下午", "晚上", "傍晚", "夜里")
 _TIME_OF_DAY = "上午|下午|早上|早晨|清晨|晚上|中午|凌晨|傍晚|夜里"
 _HOURS = r"\d{1,2}|[一二两三四五六七八九十]{1,3}"
 _OTHER_NUMBER = re.compile(r"[\d一二两三四五六七八九十]")
-_PARTS = {"半": Fraction(30), "一刻": Fraction(15), "三刻": Fraction(45)}
 
 
 def _time(prefix: str) -> str:
@@ -27,7 +26,7 @@ def _minutes(match: re.Match[str], prefix: str) -> Fraction | None:
     hours = number_of(match[f"{prefix}_hours"])
     minutes = Fraction(match[f"{prefix}_digits"] or match[f"{prefix}_minutes"] or 0)
     if match[f"{prefix}_part"]:
-        minutes = _PARTS[match[f"{prefix}_part"]]
+        minutes = MINUTES_OF_PARTS[match[f"{prefix}_part"]]
     if hours is None or hours > 24 or minutes >= 60:
         return None
     if match[f"{prefix}_day"] in _AFTERNOON and hours < 12:

@@ -18,6 +18,8 @@ DIGITS = r"\d{1,12}(?:[.．]\d{1,9})?"
 NUMBER = rf"(?:{DIGITS}|{NUMERAL}(?:点[零〇一二三四五六七八九]{{1,9}})?)"
 START = rf"(?<![\d.．{CHARACTERS}])"  # not inside of another number
 DECIMALS = str.maketrans("零〇一二三四五六七八九", "00123456789")
+MINUTES_OF_PARTS = {"半": Fraction(30), "一刻": Fraction(15), "三刻": Fraction(45)}
+"""Minutes of the parts of an hour in clock times: 8点半, 8点三刻."""
 _CAPITALS = str.maketrans("壹贰貳叁參肆伍陆陸柒捌玖拾佰仟萬億○", "一二二三三四五六六七八九十百千万亿〇")
 
 # Units of counts, sizes and times, the longer ones first.

@@ -30,8 +30,9 @@ def _paid(match: re.Match[str], text: str) -> FormMatch | None:
 
 def _gift(match: re.Match[str], text: str) -> FormMatch | None:
     """买3送1 is no number where the number that is paid for is read."""
-    for wanted in _WANTED.finditer(text_around(match, text)):
-        if _paid(wanted, text_around(match, text)) is not None:
+    around = text_around(match, text)
+    for wanted in _WANTED.finditer(around):
+        if _paid(wanted, around) is not None:
             return no_number(match, text)
     return None
 

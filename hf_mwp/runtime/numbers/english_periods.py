@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from .english_numbers import IGNORE_CASE, number_of
+from .english_numbers import IGNORE_CASE, MAX_SHORT, number_of
 from .english_numerals import BELOW_100
 from .number_form import FormMatch, NumberForm, number_match, text_around
 
@@ -20,7 +20,6 @@ class _Period:
 _PERIODS = {"year": _Period("month", 12), "week": _Period("day", 7), "fortnight": _Period("day", 14)}
 _WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _DAY_NAMES = r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?|mon|tues?|wed|thu(?:rs?)?|fri|sat|sun"
-_MAX_LENGTH = 120  # in longer texts, the solvers calculate with the constants that they learned
 _MAX_NUMBER = 20  # "in 2008"
 _OTHER_PERIODS = re.compile(
     r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b"
@@ -44,7 +43,7 @@ def _in_units_of_the_rate(match: re.Match[str], text: str) -> FormMatch | None:
     number = number_of(match["number"])
     if match["half"]:
         number += Fraction(1, 2)
-    is_short = len(text) <= _MAX_LENGTH
+    is_short = len(text) <= MAX_SHORT
     if not is_short or number > _MAX_NUMBER or _OTHER_PERIODS.search(around) or not _has_rate(period.unit, around):
         return None
     return _units_match(match, number * period.num_units, period.unit)

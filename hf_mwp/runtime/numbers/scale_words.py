@@ -78,17 +78,18 @@ def _without_scales(
                 word = scale["scale"].lower()
             words_of_unit[unit].add(word)
     asked_units = {asked["unit"].lower() for asked in _ASKED_UNIT[language].finditer(text)}
+    plain_units: set[str] = set()
     if _IS_SCALED_FOR_THE_QUESTION[language]:
-        for unit in asked_units:
-            words_of_unit[unit].add("")
+        plain_units = asked_units
     elif asked_units & _UNITS_LEFT_OUT:
-        words_of_unit[""].update(("", "万"))
+        plain_units = {""}
     has_large = language == "en" and any(
         scale is None and _is_written_out(mention) for mention, scale in zip(mentions, scales, strict=True)
     )
     scaled = []
     for mention, scale, unit in zip(mentions, scales, units, strict=True):
-        if scale is not None and (has_large or len(words) > 1 or len(words_of_unit[unit]) > 1):
+        is_plain_elsewhere = unit in plain_units or len(words_of_unit[unit]) > 1
+        if scale is not None and (has_large or len(words) > 1 or is_plain_elsewhere):
             word = scale["scale"].lower()
             reason = f", because the text has or asks for numbers without {word}"
             mention = _scaled(text, mention, scale, reason)

@@ -7,6 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from .digit_numbers import literal_of
+from .english_numbers import MAX_SHORT
 from .number_mention import NumberMention
 
 
@@ -96,7 +97,6 @@ _add_unit("zh", "岁", 12, "个月")
 _add_unit("zh", "斤", 500, "克")
 _add_unit("zh", "两", 50, "克")
 _WRITTEN_NAMES = {language: _read_names(language) for language in UNITS}
-_ARTICLE = r"\b(?:an?|per|each|every)"
 _UNIT_BEHIND = {
     # 3元5角 and 2小时30分钟 are quantities of two units; 5元/千克 is a rate.
     "zh": re.compile(rf"\s?({unit_names('zh')})(?!\s?[\d半角分秒形/／每])(?![A-Za-z²³^*])"),
@@ -139,7 +139,7 @@ _NEXT_TO_RATES = {
 }
 # English measures whose constants the solvers do not know. In short texts, they are unfamiliar with all measures.
 _UNFAMILIAR = {UNITS["en"][name].measure for name in ("meters", "kilograms", "liters", "ounces")}
-_MAX_SHORT = {"en": 120, "zh": 0}  # characters
+_MAX_SHORT = {"en": MAX_SHORT, "zh": 0}
 _SPACE = {"en": " ", "zh": ""}  # between a number and its unit
 # Chinese measures of which quantities in different units are converted to the smallest unit, if the question asks for
 # another measure.
@@ -192,7 +192,7 @@ def _english_target(
     """Return the name of the unit to which the quantities of a measure in an English text are converted, or `None`."""
     units = UNITS["en"]
     sizes = {units[quantity.name].size for quantity in quantities}
-    is_unfamiliar = measure in _UNFAMILIAR or len(text) <= _MAX_SHORT["en"]
+    is_unfamiliar = measure in _UNFAMILIAR or len(text) <= MAX_SHORT
     if asked is not None and units[asked].measure == measure:
         target = asked
         if asked.startswith("dollar") and _has_dollar_sign(text, mentions):
@@ -204,7 +204,7 @@ def _english_target(
         target = _smallest_unit(quantities, "en")
     else:
         return None
-    if is_unfamiliar and _has_rate_for(measure, text):
+    if is_unfamiliar and _RATES_FOR_MEASURES[measure].search(text):
         return None
     return target if len(sizes) > 1 else None
 
@@ -242,10 +242,18 @@ def _chinese_target(
     return target
 
 
-def _has_rate_for(measure: int, text: str) -> bool:
-    """Return whether an English text has a rate for a unit of a measure: 2 ounces of detergent to wash a pound."""
-    names = [name for name, unit in UNITS["en"].items() if unit.measure == measure]
-    return re.search(rf"{_ARTICLE} (?:{'|'.join(names)})\b(?! and a)", text) is not None
+def _rates_for_measures() -> dict[int, re.Pattern[str]]:
+    """Return patterns of rates for the units of each measure in English: 2 ounces of detergent to wash a pound."""
+    names_of_measures: dict[int, list[str]] = {}
+    for name, unit in UNITS["en"].items():
+        names_of_measures.setdefault(unit.measure, []).append(name)
+    patterns = {}
+    for measure, names in names_of_measures.items():
+        patterns[measure] = re.compile(rf"\b(?:an?|per|each|every) (?:{'|'.join(names)})\b(?! and a)")
+    return patterns
+
+
+_RATES_FOR_MEASURES = _rates_for_measures()
 
 
 def _smallest_unit(quantities: list[_Quantity], language: str) -> str:

@@ -44,13 +44,16 @@ def find_unread(
         covered[mention.start : mention.end] = b"\1" * (mention.end - mention.start)
     spans = [match.span() for match in _UNREAD[language].finditer(text)]
     spans += [(match.start, match.end) for match in find_forms(text, unread_forms)]
+    notes = "\n".join(mention.note for mention in mentions)
     words: list[str] = []
     for start, end in sorted(spans):
         word = text[start:end]
         # A numeral is shown with its unit.
         if len(word) == 1:
             word = text[start : end + 1]
-        is_used = any(word in mention.note for mention in mentions)  # 买三送一 in a note on the number of boxes
-        if word not in words and not is_used and not all(covered[start:end]):
+        # A note on a number may name the word: 12 was read as 9 (买三送一).
+        if word not in words and word not in notes and not all(covered[start:end]):
             words.append(word)
-    return [f"{word} was not read as a number" for word in words[:MAX_NOTES]]
+        if len(words) == MAX_NOTES:
+            break
+    return [f"{word} was not read as a number" for word in words]
