@@ -13,6 +13,7 @@ about prices (`hf_mwp.runtime.problems.write_prices`).
 import argparse
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from hf_mwp.runtime.problems import MathWordProblem, write_prices
@@ -65,12 +66,29 @@ def select_problems(file: Path, keys: set[str]) -> list[MathWordProblem]:
     return [problem for context, problem in problems if context not in excluded]
 
 
+def repeat_irrelevant(problems: list[MathWordProblem], copies: int) -> list[MathWordProblem]:
+    """Return the problems, with `copies` of each problem of PROBLEMATHIC that has irrelevant quantities."""
+    repeated = []
+    for problem in problems:
+        repeated.append(problem)
+        if problem.id.endswith("-distractor"):
+            for number in range(2, copies + 1):
+                repeated.append(replace(problem, id=f"{problem.id}-{number}"))
+    return repeated
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="Folder for `train.jsonl`.")
     parser.add_argument("--new_data", required=True, type=Path, help="Folder of the files of `SOURCES`.")
     parser.add_argument("--data_dir", help="Folder of the held-out datasets; examples/data by default.")
     parser.add_argument("--research", action="store_true", help="Add files under a non-commercial licence.")
+    parser.add_argument(
+        "--irrelevant_copies",
+        type=int,
+        default=1,
+        help="How often each problem of PROBLEMATHIC with irrelevant quantities is in the file.",
+    )
     parser.add_argument("--prices", type=int, default=3000, help="Number of generated problems about prices.")
     args = parser.parse_args()
     keys = held_out_keys(args.data_dir)
@@ -80,6 +98,7 @@ def main() -> None:
     selected = list(write_prices(args.prices))
     for name in names:
         problems = select_problems(args.new_data / f"{name}.jsonl.gz", keys)
+        problems = repeat_irrelevant(problems, args.irrelevant_copies)
         print(f"{name}: {len(problems):,} problems")
         selected += problems
     args.folder.mkdir(parents=True, exist_ok=True)

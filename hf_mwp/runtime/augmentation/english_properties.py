@@ -21,6 +21,8 @@ SECOND_PROPERTY = 0.4
 """Share of the problems that get two properties."""
 PHRASES = 0.35
 """Share of phrases after a count among the properties that have phrases and sentences."""
+CHANGES = 0.4
+"""Share of changes of a property, two sentences or clauses, among the properties that have changes."""
 
 _PROPERTIES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))["properties"]
 _TRIES = 12
@@ -28,7 +30,7 @@ _WORD = re.compile(r"[a-z]+|[%$]")
 _THINGS = re.compile(r" ((?:(?!more |other |fewer |of )[a-z]+ )?[a-z]{2,}s)\b")
 _NO_THINGS = frozenset(
     "as is was has his this times less plus minus points percents degrees thirds fourths fifths miles pounds ounces "
-    "tons liters litres cups pints ml kgs lbs pennies nickels dimes quarters".split()
+    "tons decimeters liters litres cups pints ml kgs lbs pennies nickels dimes quarters".split()
 )
 _ABOUT_NUMBERS = re.compile(r"\b(?:numbers?|sum|product|difference|quotient)\b", re.IGNORECASE)
 
@@ -49,8 +51,10 @@ def add_properties(problems: Iterable[MathWordProblem], seed: int = 0) -> Iterat
 
     "Paul had 28 strawberries in his basket." becomes "Paul had 28 strawberries weighing 150 grams in his basket.", or
     is followed by "Paul is 12 years old." One or two properties are added, each with one or two numbers. A problem
-    does not get a property that one of its words may refer to: no weight if it mentions pounds. The labels stay exact:
-    the equation does not change. The result depends only on the arguments.
+    does not get a property that one of its words may refer to: no weight if it mentions pounds. A property may change
+    within a problem: "Paul weighed 40 kg at first. Paul had 28 strawberries in his basket. He picked 35 more, so his
+    weight went up to 45 kg." The labels stay exact: the equation does not change. The result depends only on the
+    arguments.
 
     Args:
         problems (iterable of [`MathWordProblem`]): Problems with equation and answer.
@@ -108,23 +112,33 @@ class _ExtendedText:
         stems = tuple(kind["stems"])
         if any(word.startswith(stems) for word in self._words):
             return
-        uses_phrase = bool(kind["phrases"] and self._counts and rng.random() < PHRASES)
-        template = rng.choice(kind["phrases" if uses_phrase else "sentences"])
+        form = self._choose_form(kind, rng)
+        template = rng.choice(kind[form])
         count = rng.choice(self._counts or [None])
         words = self._words_for(template, count)
         numbers = self._numbers_for(template, kind["range"], count, rng)
         if words is None or numbers is None:
             return
         written = template.format(**words, **numbers)
-        if uses_phrase:
-            self.text = self.text.replace(count.written, f"{count.written} {written}", 1)
-            self._counts.remove(count)
+        if form == "phrases":
+            self._insert_phrase(written, count)
+        elif form == "changes":
+            before, after = written.split(" | ")
+            self._insert_change(before, after, rng)
         else:
             self._insert_sentence(written, rng)
         self.num_properties += 1
         self.num_numbers += len(numbers)
         self._used_values.update(numbers.values())
         self._words.update(_WORD.findall(written.lower()))
+
+    def _choose_form(self, kind: Mapping[str, Any], rng: random.Random) -> str:
+        """Return the name of the templates to use: "sentences", "phrases" or "changes"."""
+        if kind["phrases"] and self._counts and rng.random() < PHRASES:
+            return "phrases"
+        if kind["changes"] and "?" not in self.text[:-1] and rng.random() < CHANGES:
+            return "changes"
+        return "sentences"
 
     def _words_for(self, template: str, count: _Count | None) -> dict[str, str] | None:
         """Return the words of a template, or `None` if the problem lacks one."""
@@ -154,10 +168,32 @@ class _ExtendedText:
         numbers = rng.sample(choices, len(names))
         return dict(zip(names, numbers, strict=True))
 
+    def _insert_phrase(self, phrase: str, count: _Count) -> None:
+        """Insert a phrase after a count and its things."""
+        self.text = self.text.replace(count.written, f"{count.written} {phrase}", 1)
+        self._counts.remove(count)
+
     def _insert_sentence(self, sentence: str, rng: random.Random) -> None:
         """Insert a sentence after one of the sentences but the last."""
         sentences = SENTENCE.findall(self.text)
         sentences.insert(rng.randrange(1, len(sentences)), sentence)
+        self.text = " ".join(sentences)
+
+    def _insert_change(self, before: str, after: str, rng: random.Random) -> None:
+        """
+        Insert a sentence about a property before it changes, and about the property thereafter a later sentence, or a
+        clause at the end of a sentence of the problem (`after` begins with a comma).
+        """
+        sentences = SENTENCE.findall(self.text)
+        question = len(sentences) - 1
+        before_index, after_index = sorted(rng.choices(range(question + 1), k=2))
+        if after.startswith(","):
+            after_index = min(after_index, question - 1)
+            before_index = min(before_index, after_index)
+            sentences[after_index] = sentences[after_index].rstrip(".!") + after
+        else:
+            sentences.insert(after_index, after)
+        sentences.insert(before_index, before)
         self.text = " ".join(sentences)
 
 

@@ -23,8 +23,9 @@ def only(monkeypatch):
     """Return a function that leaves a single property with a single template."""
 
     def use(template, kind="sentences", stems=("zebra",), limits=(2, 90)):
-        entry = {"stems": list(stems), "range": list(limits), "sentences": [], "phrases": [], kind: [template]}
-        if kind == "phrases":
+        entry = {"stems": list(stems), "range": list(limits), "sentences": [], "phrases": [], "changes": []}
+        entry[kind] = [template]
+        if kind != "sentences":
             entry["sentences"] = ["It was {n}."]
         monkeypatch.setattr(english_properties, "_PROPERTIES", [entry])
 
@@ -39,7 +40,7 @@ def test_labels_do_not_change():
         assert (new.equation, new.answer, new.language, new.context) == ("x=28+35", "63", "en", "")
         assert re.fullmatch(r"paul-P[1-4]", new.id)
         assert len(new.numbers) == len(PROBLEM.numbers) + int(new.id[-1])
-        assert text.startswith("Paul had 28 strawberries")
+        assert "Paul had 28 strawberries" in text
         assert text.endswith("How many strawberries did he have then?")
         assert "{" not in text
 
@@ -58,6 +59,45 @@ def test_phrase_follows_the_count(only):
     assert phrases
     for text in phrases:
         assert re.match(r"Paul had 28 strawberries weighing \d+ grams in his basket\. ", text)
+
+
+def test_change_is_a_sentence_and_a_later_sentence(only, monkeypatch):
+    monkeypatch.setattr(english_properties, "SECOND_PROPERTY", 0)
+    only("{name} weighed {n} kg. | Then {name} weighed {m} kg.", kind="changes")
+    texts = [re.sub(r"\d+ kg", "N kg", text) for text in versions(PROBLEM, 100) if "kg" in text]
+    before = "Paul weighed N kg."
+    after = "Then Paul weighed N kg."
+    facts = ["Paul had 28 strawberries in his basket.", "He picked 35 more."]
+    expected = set()
+    for first in range(3):
+        for second in range(first, 3):
+            sentences = [*facts[:first], before, *facts[first:second], after, *facts[second:]]
+            expected.add(" ".join([*sentences, "How many strawberries did he have then?"]))
+    assert set(texts) == expected
+
+
+def test_change_is_a_sentence_and_a_clause_after_it(only, monkeypatch):
+    monkeypatch.setattr(english_properties, "SECOND_PROPERTY", 0)
+    only("{name} weighed {n} kg. | , so {name} then weighed {m} kg.", kind="changes")
+    texts = {re.sub(r"\d+ kg", "N kg", text) for text in versions(PROBLEM, 100) if "kg" in text}
+    first = "Paul had 28 strawberries in his basket"
+    second = "He picked 35 more"
+    before = "Paul weighed N kg."
+    after = "so Paul then weighed N kg."
+    question = "How many strawberries did he have then?"
+    assert texts == {
+        f"{before} {first}, {after} {second}. {question}",
+        f"{before} {first}. {second}, {after} {question}",
+        f"{first}. {before} {second}, {after} {question}",
+    }
+
+
+def test_nothing_changes_in_a_problem_with_two_questions(only):
+    only("{name} weighed {n} kg. | , so {name} then weighed {m} kg.", kind="changes")
+    problem = replace(PROBLEM, text=TEXT.replace("more.", "more?"))
+    texts = versions(problem, 50)
+    assert texts
+    assert not any("kg" in text for text in texts)
 
 
 def test_part_is_below_the_count(only):
