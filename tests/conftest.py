@@ -58,6 +58,16 @@ def imported_is_not_garbage():
     gc.freeze()
 
 
+@pytest.fixture(autouse=True, scope="session")
+def seeds_are_not_kept_for_absent_devices():
+    """Without a GPU, torch keeps each seed and where it was set, which takes longer than a step of the tests."""
+    import torch
+
+    if not torch.cuda.is_available():
+        for device in (torch.cuda, torch.xpu, torch.mtia):
+            device.manual_seed_all = lambda seed: None
+
+
 @pytest.fixture(scope="session")
 def repository() -> Path:
     """The root of the repository."""

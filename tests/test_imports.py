@@ -211,21 +211,6 @@ def test_runtime_problems_need_no_torch():
     """)
 
 
-def test_compress_does_not_load_the_boxes_above():
-    run(f"""
-        import sys, types
-
-        root = types.ModuleType("hf_mwp")  # in place of the package itself, which registers the models
-        root.__path__ = [{str(PACKAGE)!r}]
-        sys.modules["hf_mwp"] = root
-        import hf_mwp.compress.trainers.distillation_trainer
-
-        boxes = ("hf_mwp.solver", "hf_mwp.runtime", "hf_mwp.commands")
-        loaded = [name for name in sys.modules if name.startswith(boxes)]
-        assert not loaded, loaded
-    """)
-
-
 def test_import_registers_and_stays_light(tmp_path):
     code = f"""
         import sys
@@ -281,16 +266,25 @@ def test_solving_with_pytorch_does_not_import_datasets(solver_folder, tmp_path):
     run_fresh(tmp_path, (textwrap.dedent(code), solver_folder))
 
 
-def test_runtime_imports_neither_pytorch_nor_transformers_which_register_later(solver_folder):
+def test_runtime_imports_neither_pytorch_nor_transformers(solver_folder):
     run(f"""
-        import importlib, importlib.util, sys
+        import importlib.util, sys
         from hf_mwp.runtime import load_solver
 
         assert load_solver({str(solver_folder)!r})("4个苹果和2个梨")[0]["equation"]
         import hf_mwp.solver.data
         assert importlib.util.find_spec("transformers") is not None
         assert not {{"torch", "transformers", "datasets"}} & set(sys.modules)
+    """)
 
+
+@pytest.mark.slow
+def test_models_are_registered_when_transformers_is_imported_after_the_runtime(solver_folder):
+    run(f"""
+        import importlib, sys
+        import hf_mwp.runtime
+
+        assert "transformers" not in sys.modules
         from transformers import AutoModel
         from transformers.pipelines import PIPELINE_REGISTRY
 

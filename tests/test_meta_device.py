@@ -49,6 +49,7 @@ from hf_mwp.compress.trainers import (
     Seq2SeqDistillationTrainer,
 )
 from tests.compress.trainers.task_heads import TASKS
+from tests.slow_parameters import slow_except
 from tests.tiny import (
     tiny_athena_solver,
     tiny_classifier,
@@ -252,7 +253,7 @@ def take_step_of(trainer, student, teacher):
     take_step(student, lambda: trainer.compute_loss(student, batch, num_items_in_batch=totals))
 
 
-@pytest.mark.parametrize("name", ["solver", "judged candidates", "masked language model"])
+@pytest.mark.parametrize("name", slow_except(["solver", "judged candidates", "masked language model"], "solver"))
 def test_a_step_of_all_objectives(name, tmp_path):
     processor = tiny_processor()
     rows = {"train_dataset": tiny_rows(4), "processing_class": processor}
@@ -279,7 +280,7 @@ def test_a_step_of_all_objectives(name, tmp_path):
     take_step_of(trainer, student, teacher)
 
 
-@pytest.mark.parametrize("name", ["answers", "choices", "pretraining"])
+@pytest.mark.parametrize("name", slow_except(["answers", "choices", "pretraining"], "choices"))
 def test_a_step_of_other_heads(name, tmp_path):
     task = TASKS[name]
     models = task.make(), task.make(24, 4, 1)
@@ -288,7 +289,7 @@ def test_a_step_of_other_heads(name, tmp_path):
     take_step_of(trainer, *models)
 
 
-@pytest.mark.parametrize("name", ["bart", "m2m_100", "t5"])
+@pytest.mark.parametrize("name", slow_except(["bart", "m2m_100", "t5"], "t5"))
 def test_a_step_of_both_stacks(name, tmp_path):
     student = tiny_seq2seq(name, dropout=0.1)
     teacher = tiny_seq2seq(name, 24, 4, seed=1)
@@ -299,7 +300,10 @@ def test_a_step_of_both_stacks(name, tmp_path):
     take_step_of(trainer, student, teacher)
 
 
-@pytest.mark.parametrize(("model_type", "cached"), [*((name, False) for name in CAUSAL_TYPES), ("llama", True)])
+@pytest.mark.parametrize(
+    ("model_type", "cached"),
+    slow_except([*((name, False) for name in CAUSAL_TYPES), ("llama", True)], ("llama", True), ("gpt2", False)),
+)
 def test_a_step_of_causal_language_models(model_type, cached, tmp_path, monkeypatch):
     # Chunks of two positions.
     monkeypatch.setattr(position_chunks, "CHUNK_SIZE", 60)

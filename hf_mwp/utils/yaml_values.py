@@ -1,6 +1,7 @@
 """Functions that read YAML with OmegaConf: `1e-4` is a number, and repeated keys are errors."""
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,7 @@ def _texts(content: Any, key: str) -> Iterator[tuple[str, str]]:
         yield from _texts(value, value_key)
 
 
+@cache
 def _calls_resolver(text: str) -> bool:
     if "${" not in text:
         return False

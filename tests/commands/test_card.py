@@ -120,6 +120,7 @@ def test_examples_of_the_cards_run(published_solver, published_encoder):
     assert variables["states"].shape == (1, len(tokens), 16)
 
 
+@pytest.mark.slow
 def test_second_example_of_the_encoder_runs_without_the_package(published_encoder, tmp_path):
     with_package, without_package = examples(published_encoder)
     code = f"import sys\nsys.modules['hf_mwp'] = None\n{without_package}\nprint(states.flatten().tolist())"

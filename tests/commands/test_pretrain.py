@@ -99,6 +99,7 @@ def test_resolved_config_gives_the_same_options(pretrained):
     assert recorded.items() <= values.items()
 
 
+@pytest.mark.slow
 def test_finished_run_resumes_for_more_epochs(pretrained, tmp_path, error_of):
     run = shutil.copytree(pretrained, tmp_path / "run")
     argv = ["pretrain", "--config", str(pretrained / "run_config.yaml"), "--output_dir", str(run)]
@@ -180,6 +181,7 @@ def encoded_training_texts(folder):
     return max(datasets, key=len)
 
 
+@pytest.mark.slow
 def test_masks_do_not_depend_on_the_loss_of_tagging(pretrained, continue_training, tmp_path):
     trainer, weights, _ = continue_training("--pos_loss_weight=0", "--max_length=64")
     assert not any("pos_tagger" in name for name in weights)

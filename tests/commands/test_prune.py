@@ -62,6 +62,7 @@ def test_each_generation_is_measured(finished):
         assert (finished / picture).read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_killed_run_trains_no_finished_generation(run, argv, output_of, error_of):
     argv = [*argv, *RATIOS, "--output_dir", run]
     assert re.search(r"config\.json.*--overwrite", error_of(*argv))

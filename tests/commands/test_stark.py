@@ -43,6 +43,7 @@ def times_of_stages(folder):
     return {path.parent.name: path.stat().st_mtime_ns for path in folder.glob("stages/*/model.safetensors")}
 
 
+@pytest.mark.slow
 def test_killed_run_trains_no_finished_student(finished, argv, tmp_path, output_of, error_of):
     run = shutil.copytree(finished, tmp_path / "run")
     argv = [*argv, "--sparsities=0.5", "--output_dir", run]

@@ -19,6 +19,7 @@ def trained(problems, encoder, tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_evaluation_on_training_problems_is_a_warning(trained, problems, encoder, tmp_path, output_of):
     argv = ["evaluate", "--model", trained, "--output_dir", tmp_path, "--dataset", problems / "train.jsonl"]
     output = output_of(*argv, "--split=train", "--validation_fraction=0")

@@ -9,6 +9,7 @@ import pytest
 
 from hf_mwp.commands.main import COMMANDS, command_module, main
 from hf_mwp.commands.tasks.loaded_data import keep_loaded
+from tests.slow_parameters import slow_except
 from tests.test_readme import COMMANDS as README_COMMANDS
 from tests.test_readme import SMALLER, execute, pipes, workspace  # noqa: F401 (a fixture)
 from tests.tiny import tiny_rows, tiny_tokenizer
@@ -19,6 +20,7 @@ from tests.tiny_seq2seq import tiny_seq2seq
 PAGES = Path(__file__).parents[2] / "docs" / "pages"
 FILES = [*sorted((PAGES / "guides").glob("*.md")), PAGES / "stability.md"]
 GUIDES = {page.stem: page.read_text("utf-8") for page in FILES}
+QUICK_GUIDES = GUIDES.keys() - {"prune", "sparse_teachers", "scale_out"}
 QUICKER = {
     r"num_train_epochs=\d+": "max_steps=2",
     "sentence-transformers/all-MiniLM-L6-v2": "tiny_encoder",
@@ -69,7 +71,7 @@ def test_every_guide_shows_something():
     assert num_outputs >= 10
 
 
-@pytest.mark.parametrize("name", GUIDES)
+@pytest.mark.parametrize("name", slow_except(GUIDES, *QUICK_GUIDES))
 def test_snippets_run_and_print_what_the_page_says(name, inside, request, capsys):
     if "model_cards/" in GUIDES[name]:
         request.getfixturevalue("published_weights")

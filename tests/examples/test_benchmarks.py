@@ -143,6 +143,7 @@ def test_weights_of_the_decoder_benchmark_need_no_full_batch(monkeypatch, tmp_pa
     assert torch.equal(fitted.decoder.constant_embedding, cached.decoder.constant_embedding)
 
 
+@pytest.mark.slow
 def test_losses_on_hidden_states_are_measured(monkeypatch):
     import hidden_matching
 
@@ -255,6 +256,7 @@ def test_memory_of_a_cache_grows_with_the_data():
     assert "| 32       |" in cache_memory.report(figures, 1)
 
 
+@pytest.mark.slow
 def test_pruned_models_are_measured():
     import pruning
 

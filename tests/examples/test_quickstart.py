@@ -76,6 +76,7 @@ def test_only_the_folder_of_an_earlier_quickstart_is_replaced(quickstart, tmp_pa
     assert (tmp_path / "thesis.txt").read_text() == "mine"
 
 
+@pytest.mark.slow
 def test_missing_package_of_the_encoder_is_named(monkeypatch, tmp_path):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ValueError, match=r"hf-mwp\[demo\]"):

@@ -3,6 +3,7 @@
 import difflib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import deepcopy
 from pathlib import Path
 from typing import Any, Self
 
@@ -231,8 +232,19 @@ class Recipe:
         except OmegaConfBaseException as error:
             raise RecipeError(f"{self.source}, variables: {error}") from None
         filled: dict[str, dict[str, Any]] = {}
+        resolved: dict[str, Any] = {}
         for stage, options in self._options.items():
-            filled[stage] = {name: self._fill(stage, name, value, root) for name, value in options.items()}
+            filled[stage] = {}
+            for name, value in options.items():
+                # Many options have the same value, such as `${dataset}`, and OmegaConf is slow.
+                written = repr(value)
+                if written in resolved:
+                    filled[stage][name] = deepcopy(resolved[written])
+                    continue
+                filled[stage][name] = self._fill(stage, name, value, root)
+                # Each stage with an unset variable gets an error of its own.
+                if stage not in self._unset:
+                    resolved[written] = filled[stage][name]
         return filled
 
     def _fill(self, stage: str, name: str, value: Any, root: Any) -> Any:

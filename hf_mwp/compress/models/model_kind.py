@@ -259,11 +259,18 @@ def names_its_kind(model: Any) -> bool:
     return hasattr(type(model), "kind") and isinstance(model.kind, ModelKind)
 
 
+def is_unwrapped(model: Any) -> bool:
+    """Return whether a Transformers model, or a model that names its kind, has no wrapper around it. Accelerate looks
+    at every module of a model to find this out, which takes long at each training step."""
+    is_known = isinstance(model, PreTrainedModel) or names_its_kind(model)
+    return is_known and "_orig_mod" not in vars(model)
+
+
 def unwrapped(model: Any) -> Any:
     """Return the Transformers model, or the model that names its kind, within wrappers: of distributed training,
     `torch.compile` and peft, and modules of the user with this model as their only module that has parameters. Other
     models are returned without the wrappers of distributed training and `torch.compile`."""
-    if not isinstance(model, nn.Module):
+    if not isinstance(model, nn.Module) or is_unwrapped(model):
         return model
     model = extract_model_from_parallel(model, keep_torch_compile=False)
     inner = model

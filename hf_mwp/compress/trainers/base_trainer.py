@@ -12,7 +12,7 @@ from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR, EvalLoopOutput, ha
 from transformers.utils import can_return_loss, find_labels
 
 from hf_mwp.compress.models.lora import has_lora, load_adapters, merged_weights, save_adapters
-from hf_mwp.compress.models.model_kind import input_names, kind_of, unwrapped
+from hf_mwp.compress.models.model_kind import input_names, is_unwrapped, kind_of, unwrapped
 from hf_mwp.utils.checkpoints import announce_files, invalidate_checkpoint, last_complete_checkpoint
 from hf_mwp.utils.files import writing_weights
 from hf_mwp.utils.main_process import ranks_of_folder, shards_weights
@@ -246,6 +246,8 @@ class BaseTrainer(Publishing, DataLoading, LossParts, Trainer):
     @property
     def _own_model(self) -> nn.Module:
         """The trained model, without the wrappers of distributed training."""
+        if is_unwrapped(self.model):
+            return self.model
         return self.accelerator.unwrap_model(self.model)
 
     def _num_items(self, batch: dict[str, Any]) -> dict[str, torch.Tensor | int | None]:

@@ -137,6 +137,7 @@ ENGLISH_FORMS = (
         "misspelled words",
         re.compile(rf"\b(?P<word>{'|'.join(_MISSPELLED)})\b(?:[\s-](?P<unit>{ONE_TO_NINE})\b)?", IGNORE_CASE),
         _misspelled,
+        "fourt ninty ninteen twelf eightteen",
     ),
     *ENGLISH_AMOUNTS,
     *ENGLISH_TIMES,

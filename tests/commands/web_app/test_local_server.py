@@ -144,6 +144,7 @@ def test_client_that_sends_a_refused_body_first_gets_the_response(port):
     assert ask(port, post(b"8000000"), bytes(8_000_000))[0] == 413
 
 
+@pytest.mark.slow
 def test_slow_clients_are_disconnected_and_block_no_others(port, hasty):
     slow = [connect(port) for _ in range(3 * WORKERS)]
     started = time.monotonic()

@@ -7,13 +7,14 @@ from hf_mwp.compress.losses import CKALoss, GramLoss, cka_loss, procrustes_loss,
 from hf_mwp.compress.losses.cka_loss import CKAStatistics
 from hf_mwp.compress.losses.state_loss import masked
 from tests.compress.losses.hidden_states import CENTRED, DIRECTIONS, compute, gradient, states
+from tests.slow_parameters import slow_except
 
 
 @pytest.mark.parametrize(
     ("name", "widths"),
     [
         *[(name, (4, 6)) for name in CENTRED],
-        *[(name, (12, 11)) for name in CENTRED],
+        *slow_except((name, (12, 11)) for name in CENTRED),
         *[(name, (6, 6)) for name in DIRECTIONS],
     ],
 )

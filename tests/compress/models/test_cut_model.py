@@ -50,6 +50,7 @@ def cut_classifier(name):
     return prune(tiny_encoder(name, "ForSequenceClassification"), CUT_HEADS, {1: [3]})
 
 
+@pytest.mark.slow
 def test_folders_load_without_hf_mwp(tmp_path):
     classifier = "AutoModelForSequenceClassification"
     models = {name: cut_classifier(name) for name in ("albert", "deberta-v3", "modernbert")}

@@ -37,6 +37,7 @@ from hf_mwp.utils.usage_error import UsageError
 from tests.compress.pruning.encoders import examples_of, rows_of, score_tables
 from tests.compress.pruning.pruned_trainings import StopAt, arguments, assert_same_weights, losses
 from tests.fresh_python import WITHOUT_HF_MWP, run_fresh
+from tests.slow_parameters import slow_except
 from tests.tiny_causal import CAUSAL_TYPES, tiny_causal, tiny_causal_batch
 
 
@@ -79,7 +80,7 @@ def parameter_count(model):
 
 
 @pytest.mark.parametrize("cut_heads", CUTS.values(), ids=CUTS)
-@pytest.mark.parametrize("name", CAUSAL_TYPES)
+@pytest.mark.parametrize("name", slow_except(CAUSAL_TYPES, "llama", "phi3", "gpt2", "gpt_neox"))
 def test_gated_equals_cut_equals_reloaded(name, cut_heads, tmp_path):
     model = tiny_causal(name)
     batch = tiny_causal_batch(padding_side="left")
@@ -150,6 +151,7 @@ assert "hf_mwp" not in sys.modules
 """
 
 
+@pytest.mark.slow
 def test_folders_load_without_hf_mwp(tmp_path):
     batch = tiny_causal_batch(padding_side="left")
     inputs = {name: batch[name] for name in ("input_ids", "attention_mask")}
@@ -336,7 +338,7 @@ def causal_trainer(folder, callback, name="llama", **fields):
     return Trainer(tiny_causal(name), args, train_dataset=examples, callbacks=[callback])
 
 
-@pytest.mark.parametrize("name", CAUSAL_TYPES)
+@pytest.mark.parametrize("name", slow_except(CAUSAL_TYPES, "llama", "phi3", "gpt_neox"))
 def test_heads_are_pruned_while_it_trains(name, tmp_path):
     callback = HeadPruningCallback(max_ratio=0.5, num_pruning_steps=2, calibration_examples=4)
     trainer = causal_trainer(tmp_path, callback, name, max_steps=2)
@@ -352,10 +354,8 @@ def test_heads_are_pruned_while_it_trains(name, tmp_path):
     ("name", "options"),
     [
         ("llama", {}),
-        ("gemma3_text", {"unit": "query"}),
         ("phi3", {"unit": "query", "uniform": True}),
-        ("gpt2", {}),
-        ("gpt_neox", {"uniform": True}),
+        *slow_except([("gemma3_text", {"unit": "query"}), ("gpt2", {}), ("gpt_neox", {"uniform": True})]),
     ],
 )
 def test_slicing_learns_as_gates_do_and_resumes(name, options, tmp_path):
@@ -453,7 +453,7 @@ def test_lowest_groups_are_removed_by_their_mean_scores():
 
 
 @pytest.mark.parametrize("unit", ["group", "query"])
-@pytest.mark.parametrize("name", CAUSAL_TYPES)
+@pytest.mark.parametrize("name", slow_except(CAUSAL_TYPES, "qwen3", "phi3", "gpt2"))
 def test_evenly_cut_model_becomes_a_stock_model(name, unit, tmp_path):
     model = tiny_causal(name)
     removed = RemovedUnits.lowest(UnitScores.random(model), 0.5, unit=unit, uniform=True)

@@ -103,6 +103,7 @@ def test_a_cache_is_found_again_and_extended(cached_trainer, tmp_path):
     assert progress == [(16, 16)]
 
 
+@pytest.mark.slow
 @torch.compiler.set_stance("force_eager")
 def test_cached_outputs_of_a_compiled_teacher_are_the_same(cached_trainer):
     losses = []

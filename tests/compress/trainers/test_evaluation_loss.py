@@ -94,6 +94,7 @@ def evaluate_here(run):
     Path(run["output_dir"], f"metrics_{args.process_index}.json").write_text(json.dumps(metrics), "utf-8")
 
 
+@pytest.mark.slow
 def test_the_loss_is_a_mean_over_the_labels_of_all_processes(tmp_path):
     result = launch(evaluate_here, [{"output_dir": str(tmp_path)}], processes=2)
     assert result.returncode == 0, result.stderr[-3000:]

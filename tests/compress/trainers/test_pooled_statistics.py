@@ -76,6 +76,7 @@ def test_statistics_are_pooled_with_a_cache_and_not_without_the_option(one_batch
     assert abs(separate["loss_hidden_2"] - expected) > 0.02
 
 
+@pytest.mark.slow
 def test_two_processes_equal_one_batch(one_batch, tmp_path):
     run = {"output_dir": str(tmp_path / "two"), "result": str(tmp_path / "two.json")}
     ended = launch(train_pooled, [run], processes=2)

@@ -135,6 +135,7 @@ def cached_outputs(folder):
     return outputs
 
 
+@pytest.mark.slow
 def test_resuming_after_kill_while_the_cache_is_written_is_bitwise_exact(tmp_path):
     interrupted = cached_run(tmp_path / "interrupted")
     expected = train(cached_run(tmp_path / "uninterrupted"))
@@ -151,6 +152,7 @@ def test_resuming_after_kill_while_the_cache_is_written_is_bitwise_exact(tmp_pat
     assert losses(resumed) == losses(expected)
 
 
+@pytest.mark.slow
 def test_processes_share_a_cache(tmp_path, monkeypatch):
     temporary = tmp_path / "temporary"
     temporary.mkdir()

@@ -270,6 +270,7 @@ def test_split_weights_are_not_scored(tmp_path, monkeypatch):
         classifier_trainer(tmp_path).train()
 
 
+@pytest.mark.slow
 def test_two_processes_score_as_one(tmp_path):
     fields = ONE_SPARSITY | {"ddp_backend": "gloo", "per_device_train_batch_size": 2}
     result = launch(train, [{"output_dir": str(tmp_path), "args": fields}], processes=2)

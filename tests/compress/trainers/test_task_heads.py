@@ -27,6 +27,7 @@ from tests.compress.trainers.distilling import (
     without_labels,
 )
 from tests.compress.trainers.task_heads import POSITIONS, TASKS, choice_rows, divergence, question_rows
+from tests.slow_parameters import slow_except
 
 
 def trainer_of(task, folder, rows=None, teacher=None, student=None, collate=None, given=None, **fields):
@@ -141,7 +142,7 @@ def test_losses_equal_a_loop_over_rows(task, tmp_path):
     assert losses["loss"] == pytest.approx(prediction + layers, rel=1e-4)
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", slow_except(TASKS, "answers of a student", "choices", "tokens", "pretraining"))
 def test_a_step_is_the_same_at_once_in_batches_and_with_a_cache(task, tmp_path):
     at_once = first_losses(trainer_of(task, tmp_path))
     fields = {"per_device_train_batch_size": 4, "gradient_accumulation_steps": 2}
@@ -158,7 +159,7 @@ def test_a_step_is_the_same_at_once_in_batches_and_with_a_cache(task, tmp_path):
         assert cached[name] == pytest.approx(value, rel=1e-2, abs=1e-3), name
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", slow_except(TASKS, "answers, padded left", "choices", "tokens", "next sentence"))
 def test_only_labels_equal_trainer(task, tmp_path):
     fields = PLAIN_SGD | {"num_train_epochs": 2, "per_device_train_batch_size": 4}
     fields |= {"train_sampling_strategy": "random", "lr_scheduler_type": "constant"}
@@ -186,7 +187,7 @@ def test_only_labels_equal_trainer(task, tmp_path):
     torch.testing.assert_close(predictions, expected_predictions, rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", slow_except(TASKS, "answers", "choices of a student", "pretraining"))
 def test_rows_without_labels(task, tmp_path):
     rows = without_labels(TASKS[task].rows(7))
     trainer = trainer_of(task, tmp_path, rows, soft_label_weight=1.0)
@@ -202,7 +203,7 @@ RESUMED = ("answers of a student", "choices of a student", "tokens of a student"
 
 
 @pytest.mark.parametrize("cached", [False, True])
-@pytest.mark.parametrize("task", RESUMED)
+@pytest.mark.parametrize("task", slow_except(RESUMED, "choices of a student"))
 def test_resumed_training_is_bitwise_the_same(task, cached, tmp_path):
     fields = QUIET | {"max_steps": 4, "save_steps": 2, "per_device_train_batch_size": 4, "save_strategy": "steps"}
     fields |= {"cache_teacher_outputs": cached}
@@ -291,7 +292,9 @@ def test_another_head_as_teacher_is_refused(tmp_path):
         trainer_of("answers", tmp_path, teacher=TASKS["tokens"].make())
 
 
-@pytest.mark.parametrize("hidden_loss", ["cka", "minilm", "pkd", "ckd", "attention", "fsp"])
+@pytest.mark.parametrize(
+    "hidden_loss", slow_except(["cka", "minilm", "pkd", "ckd", "attention", "fsp"], "cka", "minilm")
+)
 def test_layers_of_choices_are_those_of_texts(hidden_loss, tmp_path):
     models = []
     for width, layers, seed in ((16, 2, 0), (24, 4, 1)):
@@ -354,7 +357,7 @@ PRUNED = {
 }
 
 
-@pytest.mark.parametrize("task", PRUNED)
+@pytest.mark.parametrize("task", slow_except(PRUNED, "answers", "choices of a student"))
 def test_heads_are_pruned_while_the_student_learns(task, tmp_path):
     callback = HeadPruningCallback(max_ratio=0.5, num_pruning_steps=2)
     fields = {"max_steps": 4, "cache_teacher_outputs": True}
@@ -371,7 +374,7 @@ def test_heads_are_pruned_while_the_student_learns(task, tmp_path):
         torch.testing.assert_close(pruned(**batch).loss, expected, rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize("task", ["answers", "choices", "tokens"])
+@pytest.mark.parametrize("task", slow_except(["answers", "choices", "tokens"], "choices"))
 def test_sparse_teachers_of_other_heads(task, tmp_path):
     fields = QUIET | {"max_steps": 2, "per_device_train_batch_size": 4, "sparsities": [0.0, 0.3]}
     trainer = StarkTrainer(

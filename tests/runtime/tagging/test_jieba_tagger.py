@@ -25,6 +25,7 @@ def test_letters_and_full_stops_are_no_part_of_a_number(tagger):
     assert tag_text(tagger, "He has 49. 5kg") == "He/eng has/eng 49/m ./x 5/m kg/eng"
 
 
+@pytest.mark.slow
 def test_words_are_the_texts_without_white_space(tagger):
     assert_words_are_the_texts(tagger)
 

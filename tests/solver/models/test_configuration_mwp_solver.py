@@ -1,5 +1,6 @@
 import json
 
+import pytest
 import torch
 from transformers import AutoConfig, AutoModel
 
@@ -34,6 +35,7 @@ for auto_class in (AutoConfig, AutoModel):
 """
 
 
+@pytest.mark.slow
 def test_installed_package_needs_no_import(solver_folder, tmp_path):
     target = tmp_path / "target"
     (lines, warnings), (errors, _) = run_fresh(

@@ -59,6 +59,7 @@ def test_resuming_after_kill_in_the_middle_of_an_epoch_is_bitwise_exact(bf16, tm
     assert len(list((tmp_path / "broken" / "encoded").glob("*/*.arrow"))) == 2
 
 
+@pytest.mark.slow
 def test_two_processes_pretrain_and_evaluate_as_one(tmp_path):
     args = {"num_train_epochs": 2, "save_strategy": "no"}
     run = make_run(tmp_path, "two", **args, per_device_eval_batch_size=3, ddp_backend="gloo")

@@ -247,6 +247,7 @@ def test_encoder_and_decoder_have_their_own_rates_and_decays(make_trainer):
     assert make_trainer(decoder_learning_rate=None).create_optimizer().param_groups[-1]["lr"] == 1e-4
 
 
+@pytest.mark.slow
 def test_early_stopping_counts_on_after_resuming(make_trainer, tmp_path):
     def train(patience=3, checkpoint=None):
         # One step an epoch; the first evaluation stays the best.
