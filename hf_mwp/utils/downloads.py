@@ -58,13 +58,15 @@ def missing_folder(name: str | PathLike) -> str | None:
     """Return an error message for a local path that does not exist, `None` for an existing path or a Hub id. A name
     with one slash is taken for a Hub id, unless the local folder before the slash contains a similar name."""
     path = Path(name)
+    if os.path.exists(path):
+        return None
     num_slashes = str(name).count("/")
     is_local = num_slashes > 1 or path.is_absolute() or str(name).startswith((".", "~"))
     siblings = []
     if num_slashes and os.path.isdir(path.parent):
         siblings = os.listdir(path.parent)
     similar = [str(path.parent / sibling) for sibling in get_close_matches(path.name, siblings)]
-    if os.path.exists(path) or not (is_local or similar):
+    if not (is_local or similar):
         return None
     hint = f" Did you mean {' or '.join(similar)}?" if similar else ""
     return f"There is no folder {name}.{hint}"

@@ -87,6 +87,7 @@ def solver_in_other_tokens(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_teachers_may_have_tokenizers_of_their_own(teacher, solver_in_other_tokens, distil):
     teachers = [str(teacher), str(solver_in_other_tokens)]
     folder = distil("--teacher", *teachers, "--student_layers=2", "--learning_rate=0")

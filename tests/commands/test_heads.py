@@ -8,9 +8,10 @@ from hf_mwp.commands import heads
 from hf_mwp.commands.heads import HeadsArguments
 from hf_mwp.commands.terminal.console import make_console
 from tests.commands.folders import read_json, read_rows, write_rows
+from tests.slow_parameters import slow_except
 
 
-@pytest.mark.parametrize("importance", ["combined", "norm", "peak", "random"])
+@pytest.mark.parametrize("importance", slow_except(["combined", "norm", "peak", "random"], "combined"))
 def test_heads_of_a_solver_are_scored_and_drawn(importance, problems, solver_folder, tmp_path, output_of):
     argv = ["heads", "--model", solver_folder, "--dataset", problems, "--output_dir", tmp_path]
     output = output_of(*argv, "--importance", importance, "--num_batches=1", "--batch_size=4")

@@ -85,6 +85,7 @@ def test_generations_that_are_impossible_or_too_bad_are_named(run, argv, error_o
     assert (run / "run.json").read_bytes() == before
 
 
+@pytest.mark.slow
 def test_max_ratio_is_a_single_generation(finished, argv, tmp_path, output_of):
     folder = tmp_path / "single"
     # The first generation of the other run is reused.

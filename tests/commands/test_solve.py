@@ -450,6 +450,7 @@ def test_library_for_a_model_that_the_runtime_does_not_support(tmp_path, monkeyp
     assert solve_module._runtime(SolveArguments(model=str(tmp_path), file="problems.txt", processes=2)) == "torch"
 
 
+@pytest.mark.slow
 def test_error_in_a_process_is_the_error_of_the_command(solver_folder, tmp_path, error_of):
     (tmp_path / "problems.txt").write_text(f"{TEXT}\n{TEXT}\n", encoding="utf-8")
     argv = ["solve", "--model", tmp_path, "--runtime", "numpy", "--processes", 2]

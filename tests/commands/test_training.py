@@ -48,6 +48,7 @@ def test_solver_is_trained_and_evaluated_in_python(problems, encoder, tmp_path):
     assert len(read_rows(path)) == len(evaluation.predictions) == 9
 
 
+@pytest.mark.slow
 def test_run_does_not_resume_with_other_data(problems, encoder, tmp_path):
     data = shutil.copytree(problems, tmp_path / "data")
 
@@ -77,6 +78,7 @@ def labels(problems, tmp_path):
     return TaskArguments("labelled.jsonl", data_dir=str(folder))
 
 
+@pytest.mark.slow
 def test_solver_pruned_in_python_inherits_the_texts_of_the_labeller(labels, solver_folder, tmp_path):
     fields = SMALL | {"calibration_examples": 8, "num_pruning_steps": 1}
     config = SolverRecursiveDistillationConfig(str(tmp_path / "run"), ratios=[0.5], **fields)

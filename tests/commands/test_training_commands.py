@@ -63,6 +63,7 @@ def test_resolved_config_gives_the_same_options(trained):
     assert recorded.items() <= option_values(*parse("train", "", types_of("train"), argv)).items()
 
 
+@pytest.mark.slow
 def test_adapters_are_trained_resumed_and_merged(problems, encoder, tmp_path, output_of, error_of):
     options = {"encoder": str(encoder), "dataset": str(problems), "lora_rank": 4, "lora_alpha": 8, "save_steps": 1}
     config = tmp_path / "lora.yaml"
@@ -83,6 +84,7 @@ def test_adapters_are_trained_resumed_and_merged(problems, encoder, tmp_path, ou
     assert all(torch.equal(resumed_weights[name], value) for name, value in weights.items())
 
 
+@pytest.mark.slow
 def test_run_resumes_from_the_checkpoint_before_the_disk_was_full(
     problems, solver_folder, tmp_path, monkeypatch, error_of
 ):

@@ -90,6 +90,7 @@ def test_docstrings_are_parsed(tmp_path, monkeypatch):
     assert parameter.name == "rate" and str(parameter.default) == "0.1"
 
 
+@pytest.mark.slow
 def test_site_builds_and_loads_nothing_from_elsewhere(tmp_path):
     pytest.importorskip("zensical")
     shutil.copytree(DOCS, tmp_path / "docs", ignore=shutil.ignore_patterns("site", "site_pages", ".cache"))

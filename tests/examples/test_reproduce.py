@@ -147,6 +147,7 @@ def test_completed_stages_are_not_run_again(argv, folder, commands, capsys):
     assert TableResult.load(path).arms == arms
 
 
+@pytest.mark.slow
 def test_results_are_drawn_again_and_joined(argv, folder, commands, tmp_path):
     main(argv)
     path = folder / "compact-table4-quick.json"

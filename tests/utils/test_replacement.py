@@ -72,6 +72,7 @@ def replace_in_a_killed_process(folder, step):
         os._exit(0)
 
 
+@pytest.mark.slow
 def test_killed_process_leaves_the_old_or_the_new_files(tmp_path):
     outcomes = set()
     for step in range(100):

@@ -18,6 +18,7 @@ from hf_mwp.solver.data import TrainingTexts
 from hf_mwp.utils.provenance import training_texts_of
 from tests.commands.hub.loopback_hub import client_of_loopback_hub
 from tests.fresh_python import run_fresh
+from tests.slow_parameters import slow_except
 from tests.tiny import tiny_problems, tiny_processor, tiny_solver
 
 
@@ -100,7 +101,7 @@ def test_encoder_loads_where_the_package_is_missing(published, tmp_path):
     check_encoder_alone(tmp_path, folders["encoder"], url, "user/mwp-student-3L", "user/open-solver")
 
 
-@pytest.mark.parametrize("revision", ["v1", None])
+@pytest.mark.parametrize("revision", slow_except(["v1", None], "v1"))
 def test_all_files_of_a_private_solver_are_of_the_revision(published, revision):
     options = {"revision": revision, "token": "hf_user"}
     solve = pipeline("math-word-problem", model="user/solver", device="cpu", **options)

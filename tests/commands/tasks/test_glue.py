@@ -150,6 +150,7 @@ def test_options_of_a_search_do_not_apply_to_classifiers(option, glue, tmp_path,
     assert re.search(f"`{name}`.*`task`", error_of(*argv, option))
 
 
+@pytest.mark.slow
 def test_sparse_teacher_is_chosen_by_knowledgeable_scores(glue, classifier, tmp_path, capsys):
     options = ["--teacher", classifier, "--student_init=prune", "--max_steps=2", "--sparsities=0.5"]
     assert run("stark", glue, tmp_path, *options, *QUICK) == 0

@@ -91,6 +91,7 @@ def outputs_of(folder, name):
     return torch.load(folder / f"{name}.pt", weights_only=True)
 
 
+@pytest.mark.slow
 def test_published_encoder_loads_without_hf_mwp_and_is_saved_again(published):
     folder, models, class_names = published
     config = models["encoder"].config

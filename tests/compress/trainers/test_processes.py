@@ -13,6 +13,7 @@ from hf_mwp.compress.distillation import TeacherCache
 from hf_mwp.utils.checkpoints import last_complete_checkpoint
 from tests.compress.trainers.processes import finish, launch, start
 from tests.compress.trainers.run_training import train
+from tests.slow_parameters import slow_except
 
 
 def losses(result):
@@ -40,7 +41,7 @@ def assert_finished(result):
     assert result.returncode == 0, result.stderr[-3000:]
 
 
-@pytest.mark.parametrize("trainer", ["solver", "distillation"])
+@pytest.mark.parametrize("trainer", slow_except(["solver", "distillation"], "solver"))
 def test_resuming_after_kill_in_the_middle_of_an_epoch_is_bitwise_exact(trainer, tmp_path):
     # 3 steps an epoch; saved after steps 2 and 4; killed at step 5: resumed in the middle of the second epoch.
     args = {"num_train_epochs": 2, "per_device_train_batch_size": 4, "gradient_accumulation_steps": 2}

@@ -16,6 +16,7 @@ from hf_mwp.compress.trainers import DistillationConfig, DistillationTrainer
 from hf_mwp.solver.models import Solver
 from hf_mwp.solver.models.cut_student import cut_student
 from hf_mwp.solver.training import SolverTrainer, SolverTrainingConfig
+from tests.slow_parameters import slow_except
 from tests.solver.models.flat_solver import flat_solver, with_flat_decoder
 from tests.solver.training.conftest import QUIET
 from tests.tiny import tiny_processor, tiny_rows
@@ -34,7 +35,7 @@ def losses(trainer):
     return [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
 
 
-@pytest.mark.parametrize("build", [with_flat_decoder, flat_solver])
+@pytest.mark.parametrize("build", slow_except([with_flat_decoder, flat_solver], flat_solver))
 def test_flat_solver_is_trained_evaluated_saved_and_loaded(build, processor, tmp_path):
     solver = build(processor)
     assert isinstance(solver, Solver)
