@@ -193,6 +193,7 @@ ENGLISH_AMOUNTS = (
             IGNORE_CASE,
         ),
         _price_in_words,
+        ONE_TO_NINE.replace("|", " "),
     ),
     NumberForm(
         "decimal comma",
@@ -203,5 +204,6 @@ ENGLISH_AMOUNTS = (
         ),
         _decimal_comma,
         ",",
+        at_digits=True,
     ),
 )

@@ -63,9 +63,13 @@ def _hundred(match: re.Match[str], text: str) -> FormMatch:
     return number_match(match, value)
 
 
+_BEFORE_ONE = 40  # number of characters before "has one"
+_EACH = re.compile(r"\b(?:each|every)\b[^.?!]*\Z", re.IGNORECASE)
+
+
 def _one(match: re.Match[str], text: str) -> FormMatch | None:
     """Kim had one cat. "Each teacher has one group" is no number of the calculation."""
-    if re.search(r"\b(?:each|every)\b", match["before"], re.IGNORECASE):
+    if _EACH.search(text, max(0, match.start() - _BEFORE_ONE), match.start()):
         return None
     return number_match(match, 1, group="one")
 
@@ -149,6 +153,7 @@ ENGLISH_FORMS = (
         ),
         _joined,
         "€ euro",
+        at_digits=True,
     ),
     NumberForm(
         "groups after spaces",
@@ -156,6 +161,7 @@ ENGLISH_FORMS = (
             r"(?:(?<=[a-z)]\. )|(?<![\d.,$] ))(?<![\d.,])\d{1,3}(?: \d{3}){1,4}(?=\s(?!and\b|or\b|to\b)[a-z]{3})"
         ),
         _joined,
+        at_digits=True,
     ),
     NumberForm(
         "groups after a comma and a space",
@@ -179,7 +185,7 @@ ENGLISH_FORMS = (
     NumberForm(
         "one",
         re.compile(
-            r"(?P<before>[^.?!]{0,40})\b(?:had|has|have|got|bought|found|ate) (?P<one>one)(?= [a-z]{3})"
+            r"\b(?:had|has|have|got|bought|found|ate) (?P<one>one)(?= [a-z]{3})"
             r"(?! (?:of|more|less|for|hundred|thousand|million|dozen|half|third|fourth|quarter|day|week|time)\b)"
         ),
         _one,

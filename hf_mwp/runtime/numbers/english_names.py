@@ -76,6 +76,12 @@ _PERSON = (
     "|friend|neighbor|twins?|has|had|gets|got|eats|ate|wants"
 )
 
+
+def _signs(letters: str) -> str:
+    """Return the letters with each digit behind them."""
+    return " ".join(f"{letters}{digit}" for digit in range(10))
+
+
 ENGLISH_NAMES = (
     NumberForm(
         "ordinals",
@@ -87,6 +93,7 @@ ENGLISH_NAMES = (
         ),
         _ordinal,
         "st nd rd th",
+        at_digits=True,
     ),
     NumberForm(
         "numbered days",
@@ -120,6 +127,7 @@ ENGLISH_NAMES = (
         re.compile(rf"(?<![\d.,/])(?P<age>\d{{1,3}})[- ](?:years?|yrs?)[- ]old (?=(?:{_PERSON})\b)"),
         _age,
         "old",
+        at_digits=True,
     ),
     NumberForm(
         "range of ages",
@@ -137,21 +145,38 @@ ENGLISH_NAMES = (
             r"(?=[.,;?!]|\s(?:has|have|had|is|are|was|were|and|to|from|on|in)\b)"
             r"|\bI-\d{1,3}\b|(?<!\w)#\s?\d{1,4}\b(?!\s?(?:pounds?|lbs?)\b)"
             r"|\b(?:[Nn]umber|[Nn]o\.|[Ll]ine) \d{1,3}(?= (?:bus|tram|train|line)\b)"
-            r"|(?<=\bthe )\d{1,3}(?= (?:bus|tram)\b)"
             r"|\b(?:[Mm][Pp][34]|H2O|CO2|B12|B6|A4|5G)\b"
+        ),
+        no_number,
+        "room route highway interstate flight bus class platform exit building train team group box"
+        " i- # tram mp3 mp4 h2o co2 b12 b6 a4 5g",
+    ),
+    NumberForm(
+        "numbers of buses and houses",
+        re.compile(
+            r"(?<=\bthe )\d{1,3}(?= (?:bus|tram)\b)"
             r"|\b\d{1,5}(?= [A-Z][a-z]{2,12} (?:Street|St|Avenue|Ave|Road|Rd|Lane|Drive)\b)"
         ),
         no_number,
+        at_digits=True,
     ),
     NumberForm(
         "names of products",
         re.compile(
             r"\b(?:iPhone|iPad|Xbox|PlayStation|Nintendo|Windows|Formula|Galaxy|Pixel|Boeing|Apollo|World War)"
             r" ?S?\d{1,3}\b"
-            r"|\b(?:PS|COVID-|Covid-|GPT-|V)\d{1,2}\b|\b(?:7|Seven)[- ]?(?:Eleven|Up)\b|\b[234]D(?= [a-z])|\b4K(?= TV)"
-            r"|\b(?:two|three|four|2|3|4)-way\b|\bfour-wheel\b|\b24-7\b|\b9-to-5\b"
+            r"|\b(?:PS|COVID-|Covid-|GPT-|V)\d{1,2}\b|\bSeven[- ]?(?:Eleven|Up)\b"
+            r"|\b(?:two|three|four)-way\b|\bfour-wheel\b"
         ),
         no_number,
+        "iphone ipad xbox playstation nintendo windows formula galaxy pixel boeing apollo world covid gpt"
+        f" {_signs('ps')} {_signs('v')} eleven up -way -wheel",
+    ),
+    NumberForm(
+        "names with a number at the beginning",
+        re.compile(r"\b(?:7[- ]?(?:Eleven|Up)\b|[234]D(?= [a-z])|4K(?= TV)|[234]-way\b|24-7\b|9-to-5\b)"),
+        no_number,
+        at_digits=True,
     ),
     NumberForm(
         "grades",

@@ -106,6 +106,7 @@ ENGLISH_TIMES = (
         re.compile(r"(?<![\d:.$])(?P<minutes>\d{1,2}):(?P<seconds>[0-5]\d)(?![\d:.]\d)(?!\s?[ap]\.?m\b)"),
         _minutes_and_seconds,
         ":",
+        at_digits=True,
     ),
     NumberForm(
         "clock time",
@@ -115,6 +116,7 @@ ENGLISH_TIMES = (
         ),
         _clock_time,
         ":",
+        at_digits=True,
     ),
     NumberForm(
         "clock time with a point",
@@ -123,11 +125,13 @@ ENGLISH_TIMES = (
         ),
         _clock_time,
         ".",
+        at_digits=True,
     ),
     NumberForm(
         "full hour",
         re.compile(r"(?<![\d:.,$])(?P<hours>\d{1,2})\s?(?P<half_day>[ap]\.m\.|[ap]m\b)", IGNORE_CASE),
         _full_hour,
+        at_digits=True,
     ),
     NumberForm(
         "half past",
@@ -151,5 +155,6 @@ ENGLISH_TIMES = (
         re.compile(r"(?<![\d.,])(?P<hours>\d{1,2})h(?P<minutes>[0-5]\d)(?:\s?m(?:ins?|inutes?)?)?\b"),
         _hours_and_minutes,
         "h",
+        at_digits=True,
     ),
 )

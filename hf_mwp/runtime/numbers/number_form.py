@@ -1,7 +1,7 @@
 """Forms of numbers beyond plain digits and number words, and the search for them in a text."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -13,6 +13,7 @@ from .digit_numbers import literal_of
 
 
 CONTEXT = 200  # number of characters around a number, or at the end of the text, that are searched for context
+_DIGITS = re.compile(r"\d+")
 _MISREAD = str.maketrans("lI|丨｜ｌＩoOＯ〇·•‧・", "11111110000....")
 
 
@@ -41,12 +42,15 @@ class NumberForm:
         read (`Callable`): Returns the number of a match in a text, or `None` if the match is not of this form.
         signs (`str`): Characters or words in lower case, separated by spaces, of which the text in lower case must
             contain one. They spare most texts the search for the pattern.
+        at_digits (`bool`): Whether each match begins with digits, and does not begin inside of a longer sequence of
+            digits. Then the pattern is tried at the beginning of each sequence only, of which a text has few.
     """
 
     name: str
     pattern: re.Pattern[str]
     read: Read
     signs: str = ""
+    at_digits: bool = False
 
     @cached_property
     def sign_list(self) -> list[str]:
@@ -62,14 +66,27 @@ class NumberForm:
                 return True
         return False
 
-    def find(self, text: str) -> list[FormMatch]:
-        """Return the numbers of this form in a text."""
+    def find(self, text: str, digit_starts: Sequence[int]) -> list[FormMatch]:
+        """Return the numbers of this form in a text, given the offsets at which its sequences of digits begin."""
         matches = []
-        for candidate in self.pattern.finditer(text):
+        for candidate in self._candidates(text, digit_starts):
             match = self.read(candidate, text)
             if match is not None:
                 matches.append(match)
         return matches
+
+    def _candidates(self, text: str, digit_starts: Sequence[int]) -> Iterable[re.Match[str]]:
+        """Return the matches of the pattern, from left to right, which do not overlap."""
+        if not self.at_digits:
+            return self.pattern.finditer(text)
+        candidates = []
+        end = 0
+        for start in digit_starts:
+            candidate = self.pattern.match(text, start)
+            if candidate is not None and start >= end:
+                candidates.append(candidate)
+                end = candidate.end()
+        return candidates
 
 
 def find_forms(text: str, forms: Iterable[NumberForm]) -> list[FormMatch]:
@@ -77,10 +94,11 @@ def find_forms(text: str, forms: Iterable[NumberForm]) -> list[FormMatch]:
     matches: list[FormMatch] = []
     covered = bytearray(len(text))
     lowered_text = text.lower()
+    digit_starts = [digits.start() for digits in _DIGITS.finditer(text)]
     for form in forms:
         if not form.may_be_in(lowered_text):
             continue
-        for match in form.find(text):
+        for match in form.find(text, digit_starts):
             if any(covered[match.start : match.end]):
                 continue
             covered[match.start : match.end] = b"\1" * (match.end - match.start)

@@ -79,12 +79,14 @@ WRITTEN_FORMS = (
             rf"|(?:[{_NARROW_SPACE}]\d{{3}}){{1,5}})|\d{{1,2}}(?:,\d\d){{1,4}},\d{{3}})(?:\.\d{{1,6}})?(?![\d,'’])"
         ),
         _grouped,
+        at_digits=True,
     ),
     NumberForm(
         "invisible characters",
         re.compile(rf"(?<![\d.])\d{{1,12}}\.?(?:[{_INVISIBLE}]{{1,3}}[\d.]{{1,9}}){{1,6}}(?<=\d)(?![\d.]\d)"),
         _with_invisible,
         " ".join(_INVISIBLE_CHARACTERS),
+        at_digits=True,
     ),
     NumberForm("keycaps", re.compile("(?:[0-9]\ufe0f?\u20e3){1,9}"), _keycaps, "\u20e3"),
     NumberForm("marks", re.compile(r"(\*\*|__)(\d{1,12}(?:\.\d{1,6})?)\1"), _marked, "** __"),
@@ -94,6 +96,7 @@ WRITTEN_FORMS = (
         re.compile(r"(?<![\d.])(?P<mantissa>\d{1,6}(?:\.\d{1,6})?)\s?[×xX]\s?10(?P<exponent>[⁰¹²³⁴-⁹]{1,2})"),
         _superscript_power,
         "10",
+        at_digits=True,
     ),
     NumberForm(
         "exponents of units",
