@@ -101,7 +101,8 @@ def test_encoder_loads_where_the_package_is_missing(published, tmp_path):
     check_encoder_alone(tmp_path, folders["encoder"], url, "user/mwp-student-3L", "user/open-solver")
 
 
-@pytest.mark.parametrize("revision", slow_except(["v1", None], "v1"))
+@pytest.mark.slow
+@pytest.mark.parametrize("revision", ["v1", None])
 def test_all_files_of_a_private_solver_are_of_the_revision(published, revision):
     options = {"revision": revision, "token": "hf_user"}
     solve = pipeline("math-word-problem", model="user/solver", device="cpu", **options)

@@ -106,6 +106,7 @@ def test_published_encoder_loads_without_hf_mwp_and_is_saved_again(published):
     torch.testing.assert_close(outputs_of(folder, "again")[0], hidden)
 
 
+@pytest.mark.slow
 def test_published_pretraining_model_loads_with_every_auto_class(published):
     folder, models, class_names = published
     tasks = ["Model", "ForMaskedLM", "ForPreTraining", "ForSequenceClassification"]
@@ -117,6 +118,7 @@ def test_published_pretraining_model_loads_with_every_auto_class(published):
     torch.testing.assert_close(outputs[2], expected.logits)
 
 
+@pytest.mark.slow
 def test_register_for_auto_class_copies_the_code(published):
     folder, models, class_names = published
     assert class_names["classifier"] == ["MwpStudentForSequenceClassification"]
@@ -159,6 +161,7 @@ assert "hf_mwp" not in sys.modules
 """
 
 
+@pytest.mark.slow
 def test_distilled_student_loads_without_hf_mwp(tmp_path):
     teacher = tiny_classifier()
     student = MwpStudentForSequenceClassification.from_encoder(teacher, layers=1)
@@ -197,6 +200,7 @@ torch.save(outputs, target)
 """
 
 
+@pytest.mark.slow
 def test_students_with_heads_load_without_hf_mwp(tmp_path):
     classes = (MwpStudentForTokenClassification, MwpStudentForQuestionAnswering, MwpStudentForMultipleChoice)
     folders = []

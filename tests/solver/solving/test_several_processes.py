@@ -12,7 +12,6 @@ from hf_mwp.commands.main import main
 from hf_mwp.solver.solving import kept_records
 from hf_mwp.utils.main_process import wait_for_all
 from tests.compress.trainers.processes import close, launch
-from tests.slow_parameters import slow_except
 from tests.tiny import tiny_rows
 
 
@@ -66,7 +65,8 @@ def read_rows(path):
     return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
 
 
-@pytest.mark.parametrize("command", slow_except(OUTPUTS, "solve"))
+@pytest.mark.slow
+@pytest.mark.parametrize("command", OUTPUTS)
 def test_two_processes_give_the_results_of_one(command, solver_folder, problem_file, tmp_path):
     assert main(argv(command, solver_folder, problem_file, tmp_path)) == 0
     folder = tmp_path / "two"

@@ -33,7 +33,8 @@ def make_run(folder, name, dropout=0.0, **args):
     }
 
 
-@pytest.mark.parametrize("bf16", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("bf16", [False, True])
 def test_resuming_after_kill_in_the_middle_of_an_epoch_is_bitwise_exact(bf16, tmp_path):
     # 3 steps an epoch; saved after steps 2 and 4; killed at step 5: resumed in the middle of the second epoch, and
     # the masks of the third are those of the third.
