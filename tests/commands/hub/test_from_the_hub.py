@@ -18,7 +18,6 @@ from hf_mwp.solver.data import TrainingTexts
 from hf_mwp.utils.provenance import training_texts_of
 from tests.commands.hub.loopback_hub import client_of_loopback_hub
 from tests.fresh_python import run_fresh
-from tests.slow_parameters import slow_except
 from tests.tiny import tiny_problems, tiny_processor, tiny_solver
 
 
