@@ -351,7 +351,7 @@ def test_files_in_utf_16(tmp_path, name, content):
     [
         ("binary.txt", b"\xff\xfe\x00"),
         ("binary.jsonl", b"4 apples\n\x00\x01"),
-        ("binary.txt.gz", gzip.compress(b"4 apples\n\x00\x01")),
+        ("binary.txt.gz", gzip.compress(b"4 apples\n\x00\x01", mtime=0)),
         ("model.safetensors", b"\x10\0\0\0\0\0\0\0{}"),
     ],
 )
