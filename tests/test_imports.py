@@ -211,6 +211,22 @@ def test_runtime_problems_need_no_torch():
     """)
 
 
+@pytest.mark.slow
+def test_compress_does_not_load_the_boxes_above():
+    run(f"""
+        import sys, types
+
+        root = types.ModuleType("hf_mwp")  # in place of the package itself, which registers the models
+        root.__path__ = [{str(PACKAGE)!r}]
+        sys.modules["hf_mwp"] = root
+        import hf_mwp.compress.trainers.distillation_trainer
+
+        boxes = ("hf_mwp.solver", "hf_mwp.runtime", "hf_mwp.commands")
+        loaded = [name for name in sys.modules if name.startswith(boxes)]
+        assert not loaded, loaded
+    """)
+
+
 def test_import_registers_and_stays_light(tmp_path):
     code = f"""
         import sys

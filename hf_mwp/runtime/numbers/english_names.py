@@ -149,7 +149,7 @@ ENGLISH_NAMES = (
         ),
         no_number,
         "room route highway interstate flight bus class platform exit building train team group box"
-        " i- # tram mp3 mp4 h2o co2 b12 b6 a4 5g",
+        " i- # tram line mp3 mp4 h2o co2 b12 b6 a4 5g",
     ),
     NumberForm(
         "numbers of buses and houses",
