@@ -18,3 +18,9 @@ def slow_except(values: Iterable[Any], *quick: Any) -> list[Any]:
         arguments = value if isinstance(value, tuple) else (value,)
         parameters.append(pytest.param(*arguments, marks=marks))
     return parameters
+
+
+def slow_after(count: int, values: Iterable[Any]) -> list[Any]:
+    """Return the values of a parameter; the test is `slow` for all but the first `count`."""
+    values = list(values)
+    return slow_except(values, *values[:count])

@@ -168,6 +168,17 @@ MODELS = {
     "solver with bottlenecks": lambda: solver_and_batch(bottleneck_layers=[1], bottleneck_size=4),
     "solver with LoRA": lambda: adapted(*solver_and_batch()),
 }
+QUICK_MODELS = (
+    "encoder",
+    "pretraining",
+    "multiple choice",
+    "solver",
+    "BERT with gates",
+    "solver with gates",
+    "solver with bottlenecks",
+    "gemma3_text with gates",
+    "gpt2 with gates",
+)
 
 
 for model_type in CAUSAL_TYPES:
@@ -194,7 +205,7 @@ def adapted(model, batch):
     return add_lora(model, rank=2, dropout=0.1, tokens=[6, 7]), batch
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", slow_except(MODELS, *QUICK_MODELS))
 def test_a_step_of_each_model(name):
     model, batch = MODELS[name]()
     model = model.to(META).train()

@@ -62,6 +62,7 @@ def run_example(example):
     return variables
 
 
+@pytest.mark.slow
 def test_solver_built_on_the_encoder_reads_numbers_as_it_does(published_encoder, published_solver):
     args = SolverArguments(encoder=str(published_encoder))
     assert args.uses_indexed_numbers()
@@ -74,6 +75,7 @@ def test_solver_built_on_the_encoder_reads_numbers_as_it_does(published_encoder,
     assert hf_mwp.MwpProcessor.from_pretrained(published_solver).vocabulary.constants == ("1",)
 
 
+@pytest.mark.slow
 def test_new_card_keeps_metadata_of_the_old_card(solver, tmp_path):
     metadata = {"base_model": "google-bert/bert-base-chinese", "license_name": "research-only"}
     first = make_card(solver, tmp_path / "first", "--license=other", "--metadata", json.dumps(metadata))
@@ -88,6 +90,7 @@ def test_new_card_keeps_metadata_of_the_old_card(solver, tmp_path):
     assert "license_name" not in after
 
 
+@pytest.mark.slow
 def test_card_does_not_inherit_metadata_of_another_model(solver, tmp_path, caplog):
     metadata = '{"base_model": "google-bert/bert-base-chinese", "tags": ["mine"]}'
     card = make_card(solver, tmp_path / "card", "--license=other", "--metadata", metadata)

@@ -98,6 +98,7 @@ def test_teachers_may_have_tokenizers_of_their_own(teacher, solver_in_other_toke
         torch.testing.assert_close(value, teacher_weights[name])
 
 
+@pytest.mark.slow
 def test_student_may_have_a_tokenizer_of_its_own(teacher, solver_in_other_tokens, argv, distil, error_of):
     options = ["--student", str(solver_in_other_tokens)]
     error = error_of(*argv, *options)
@@ -158,6 +159,7 @@ def test_default_student_has_three_layers():
     assert StudentArguments().layers_of(teacher) == [0, 1, 2]
 
 
+@pytest.mark.slow
 def test_sizes_of_the_student_meet_a_target(distil, monkeypatch):
     monkeypatch.setattr(student_shape, "LAYERS", (1,))
     monkeypatch.setattr(student_shape, "WIDTHS", {8: (16, 2), 16: (24, 2)})

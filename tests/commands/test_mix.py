@@ -97,6 +97,7 @@ def save_athena(folder, depth, **decoder_fields):
     return str(folder)
 
 
+@pytest.mark.slow
 def test_average_searches_as_deep_as_its_deepest_solver(tmp_path):
     folders = [save_athena(tmp_path / str(depth), depth) for depth in (3, 5)]
     assert main(["mix", "--solvers", *folders, "--output_dir", str(tmp_path / "mean")]) == 0

@@ -5,6 +5,7 @@ import shutil
 import pytest
 
 from tests.commands.folders import read_rows, save_solver, write_rows
+from tests.slow_parameters import slow_after
 from tests.tiny import tiny_processor
 
 
@@ -23,13 +24,16 @@ def english(tmp_path_factory):
 
 @pytest.mark.parametrize(
     ("command", "option"),
-    [
-        ("distill", "--teacher"),
-        ("prune", "--model"),
-        ("stark", "--teacher"),
-        ("train", "--solver"),
-        ("heads", "--model"),
-    ],
+    slow_after(
+        2,
+        [
+            ("distill", "--teacher"),
+            ("prune", "--model"),
+            ("stark", "--teacher"),
+            ("train", "--solver"),
+            ("heads", "--model"),
+        ],
+    ),
 )
 def test_solver_of_another_language_is_refused(command, option, solver_folder, english, tmp_path, error_of):
     error = error_of(command, option, solver_folder, "--dataset", english, "--output_dir", tmp_path / "run")

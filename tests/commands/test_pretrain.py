@@ -158,6 +158,7 @@ def test_heads_keep_their_weights(continue_training, shared_tags):
     assert trainer.processing_class.indexed_numbers is True
 
 
+@pytest.mark.slow
 def test_new_tagging_head_replaces_no_other_weights(continue_training, shared_tags):
     _, weights, pretrained_weights = continue_training("--new_pos_head", *shared_tags)
     changed = changed_names(pretrained_weights, weights)
@@ -194,6 +195,7 @@ def test_masks_do_not_depend_on_the_loss_of_tagging(pretrained, continue_trainin
         assert without_tags[name][:] == with_tags[name][:], name
 
 
+@pytest.mark.slow
 def test_tagging_alone_with_nothing_held_out(pretrained, corpus, tmp_path, output_of):
     argv = ["pretrain", "--corpus", corpus, "--encoder", pretrained, *SMALL, "--max_steps=1", "--save_strategy=no"]
     argv += ["--mlm_loss_weight=0", "--validation_fraction=0", "--eval_strategy=epoch", "--max_texts=9"]
@@ -274,6 +276,7 @@ def test_wrong_corpora_are_named(tokenizer, tmp_path, error_of):
     assert "no_such_set" in error_of(*argv, "--corpus", "no_such_set")
 
 
+@pytest.mark.slow
 def test_student_may_start_as_a_projection(pretrained, corpus, shared_tags, tmp_path):
     sizes = json.dumps({"hidden_size": 8, "intermediate_size": 12, "num_attention_heads": 2})
     options = ["--encoder", str(pretrained), "--max_length=64", "--project_to", sizes, "--encoder_layers=1"]

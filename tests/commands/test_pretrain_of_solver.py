@@ -1,5 +1,6 @@
 """Pretraining that starts from a solver's encoder, and probes of it."""
 
+import pytest
 import torch
 from transformers import AutoModelForPreTraining
 
@@ -25,6 +26,7 @@ def pretrain(solver_folder, folder, *options):
     return model, changed
 
 
+@pytest.mark.slow
 def test_only_the_head_on_a_frozen_encoder_is_trained(solver_folder, tmp_path):
     model, changed = pretrain(solver_folder, tmp_path, "--freeze_encoder", "--learning_rate", "0.05")
     assert not changed

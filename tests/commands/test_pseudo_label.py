@@ -13,6 +13,7 @@ from hf_mwp.solver.solving import kept_records
 from hf_mwp.solver.solving import solve_problems as solving
 from hf_mwp.solver.solving.solve_problems import solve_problems
 from tests.commands.folders import read_json, read_rows, write_rows
+from tests.slow_parameters import slow_after
 
 
 TEXTS = ["小明有4个苹果和2个梨，一共有多少个水果？", "一本书有30页，看了12页，还剩几页？"]
@@ -80,7 +81,7 @@ def test_first_tree_with_the_right_value_is_the_label(label, tmp_path, values, c
     assert row["answer"] == str(value)
 
 
-@pytest.mark.parametrize("reranked", [False, True])
+@pytest.mark.parametrize("reranked", slow_after(1, [False, True]))
 def test_most_certain_problems_without_an_answer_are_labelled(label, loaded, tmp_path, reranked):
     # Two of the four texts differ in a number alone.
     texts = []

@@ -142,6 +142,7 @@ def dropout_rates(model):
     return [layer.p for layer in model.modules() if isinstance(layer, torch.nn.Dropout)]
 
 
+@pytest.mark.slow
 def test_fit_to_beams_under_dropout_is_reproducible_and_leaves_the_solver_unchanged(loaded):
     solver, processor, rows = loaded
     rates = dropout_rates(solver)
@@ -180,6 +181,7 @@ def test_solver_without_dropout_layers_cannot_be_fitted_under_dropout(model, loa
         fit_reranker(solver, processor, {"train": rows[:12]}, num_beams=6, mc_dropout_fraction=0.25)
 
 
+@pytest.mark.slow
 def test_held_out_problems_scale_all_weights_alike(loaded):
     solver, processor, rows = loaded
     wrong = [{**row, "answer": "1234567", "equation": None} for row in rows[12:16]]

@@ -17,6 +17,7 @@ from hf_mwp.commands.recipes import Recipe
 from hf_mwp.commands.run import headline, read_changes
 from tests.commands.folders import read_json, write_rows
 from tests.compress.trainers.processes import launch
+from tests.slow_parameters import slow_after
 
 
 COMPACT = Path(__file__).parents[2] / "examples" / "compact_math23k.yaml"
@@ -242,7 +243,7 @@ def test_example_with_self_training_trains_on_its_labels(tmp_path):
     assert base.stages["teacher"].fingerprint == recipe.stages["teacher"].fingerprint
 
 
-@pytest.mark.parametrize("name", ["self_training", "reversed", "gemma"])
+@pytest.mark.parametrize("name", slow_after(1, ["self_training", "reversed", "gemma"]))
 def test_example_without_its_answers_names_the_option(name, tmp_path, error_of):
     path = COMPACT.with_name(f"compact_math23k_{name}.yaml")
     assert "--answers" in error_of("run", path, "--use_cpu", "true", "--output_dir", tmp_path, "--dry_run")

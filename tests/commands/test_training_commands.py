@@ -117,6 +117,7 @@ def test_files_of_the_old_model_are_removed_with_it(trained, tmp_path, monkeypat
     assert contents(run)["model.safetensors"] != contents(trained)["model.safetensors"]
 
 
+@pytest.mark.slow
 def test_finished_run_resumes_for_more_epochs(trained, tmp_path):
     run = shutil.copytree(trained, tmp_path / "run")
     argv = ["train", "--config", str(run / "run_config.yaml"), "--resume", "--num_train_epochs=3", "--no-test"]

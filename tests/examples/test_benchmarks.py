@@ -156,6 +156,7 @@ def test_losses_on_hidden_states_are_measured(monkeypatch):
     assert hidden_matching.report(figures).count("%") == 2 * len(names)
 
 
+@pytest.mark.slow
 def test_causal_language_models_are_measured(monkeypatch):
     import causal
 
@@ -217,6 +218,7 @@ def solver(solver_folder):
     return pipeline("math-word-problem", model=str(solver_folder), device="cpu")
 
 
+@pytest.mark.slow
 def test_solving_is_measured_with_two_encoders(solver):
     import solving
 

@@ -114,6 +114,7 @@ def test_losses_equal_those_of_single_texts(tokenizer):
         assert loss == pytest.approx(expected, rel=1e-4)
 
 
+@pytest.mark.slow
 def test_equations_are_the_most_likely_tokens_after_each_prompt(tokenizer):
     model = tiny_llama(tokenizer)
     prompts = [text.rpartition(" ")[0] for text in TEXTS]

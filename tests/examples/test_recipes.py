@@ -9,6 +9,7 @@ from hf_mwp.utils.option import option_values
 from reproduce.reproduction import Reproduction
 from reproduce.table import Table
 from tests.examples.scripts import EXAMPLES, check_data_dir
+from tests.slow_parameters import slow_after, slow_except
 
 
 COMMANDS = {"solver": "train", "distill": "distill", "evaluate": "evaluate"}
@@ -23,6 +24,12 @@ for path in sorted(EXAMPLES.glob("*.yaml")):
         continue
     is_recipe = path.stem.startswith((*METHODS, "distill_translation", "distill_math_seq2seq", "distill_glue"))
     (RECIPES if is_recipe else OPTIONS).append(path)
+BUDGETS = []
+FIRST_BUDGETS = []
+for path in RECIPES:
+    budgets = [(path, budget) for budget in read_recipe(path)["budgets"]]
+    BUDGETS += budgets
+    FIRST_BUDGETS.append(budgets[0])
 RECIPES_OF_METHODS = [path for path in RECIPES if path.stem.startswith(METHODS)]
 
 
@@ -34,8 +41,10 @@ def test_options_of_a_command_are_read(path, demo_package):
     assert options.items() <= values.items()
 
 
-@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.name)
-def test_stages_are_valid_at_each_budget(path, tmp_path, demo_package):
+@pytest.mark.parametrize(
+    ("path", "budget"), slow_except(BUDGETS, *FIRST_BUDGETS), ids=lambda value: getattr(value, "name", value)
+)
+def test_stages_are_valid_at_each_budget(path, budget, tmp_path, demo_package):
     file = tmp_path / "rows.tsv"
     file.touch()
     recipe = read_recipe(path)
@@ -45,9 +54,8 @@ def test_stages_are_valid_at_each_budget(path, tmp_path, demo_package):
         changes["answers"] = str(file)
     if path.stem == "distill_translation":
         changes["dataset"] = str(file)
-    for budget in recipe["budgets"]:
-        for stage in Recipe.from_file(path, tmp_path, budget=budget, changes=changes).stages.values():
-            stage.check()
+    for stage in Recipe.from_file(path, tmp_path, budget=budget, changes=changes).stages.values():
+        stage.check()
 
 
 def test_recipe_built_on_the_encoder_of_the_results_equals_its_options(tmp_path):
@@ -69,6 +77,6 @@ def test_recipe_built_on_the_encoder_of_the_results_equals_its_options(tmp_path)
 
 
 @pytest.mark.parametrize("changes", [{}, {"data_dir": "/my/data"}], ids=["default", "given"])
-@pytest.mark.parametrize("path", RECIPES_OF_METHODS, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", slow_after(5, RECIPES_OF_METHODS), ids=lambda path: path.name)
 def test_stages_have_the_folder_of_the_data(path, changes, tmp_path):
     check_data_dir(Recipe.from_file(path, tmp_path, changes={"teacher.encoder": "a", **changes}))

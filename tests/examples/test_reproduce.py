@@ -136,6 +136,7 @@ def test_results_are_shown_and_written(argv, folder, commands, problems, capsys)
     assert str(folder) not in json.dumps(dataclasses.asdict(result))
 
 
+@pytest.mark.slow
 def test_completed_stages_are_not_run_again(argv, folder, commands, capsys):
     main(argv)
     path = folder / "compact-table4-quick.json"

@@ -31,6 +31,7 @@ from transformers import (
 
 from hf_mwp import CausalLMDistillationConfig
 from tests.examples.scripts import EXAMPLES, load_script, write_json_lines
+from tests.slow_parameters import slow_after
 from tests.tiny import tiny_bert_config, tiny_rows, tiny_tokenizer
 from tests.tiny_causal import tiny_causal
 from tests.tiny_seq2seq import tiny_seq2seq
@@ -186,7 +187,7 @@ class Run:
         return output
 
 
-@pytest.fixture(scope="module", params=TASKS)
+@pytest.fixture(scope="module", params=slow_after(2, TASKS))
 def plain_run(request, tmp_path_factory):
     return Run(request.param, tmp_path_factory.mktemp(request.param))
 
@@ -231,6 +232,7 @@ def test_trainer_prunes_heads(glue, tmp_path):
     assert model.config.num_attention_heads == 1 or model.config.encoder_heads
 
 
+@pytest.mark.slow
 def test_training_resumes_from_the_last_checkpoint(glue, tmp_path):
     every_step = ["--do_train", "--save_strategy", "steps", "--save_steps", "1", "--logging_steps", "1"]
     run_script("glue", *glue, *every_step)

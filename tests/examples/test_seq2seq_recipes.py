@@ -47,6 +47,7 @@ def test_translator_and_its_student_are_evaluated(tmp_path, pairs):
         assert report["num_examples"] == 4
 
 
+@pytest.mark.slow
 def test_dataset_without_a_test_split_is_evaluated_on_validation(tmp_path, pairs):
     data = ["--dataset", str(pairs / "train.tsv"), "--split", "validation"]
     reports = run("translation", tmp_path / "runs", *TINY, *data, "--targets", "evaluate_teacher")

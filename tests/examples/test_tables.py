@@ -7,6 +7,7 @@ from reproduce.reproduction import Reproduction
 from reproduce.table import Table
 from reproduce.table_result import TableResult
 from tests.examples.scripts import EXAMPLES, check_data_dir, load_script
+from tests.slow_parameters import slow_after
 
 
 TABLES = {}
@@ -27,7 +28,7 @@ def check_options(stages):
         assert set(stage.options) <= set(options_of(stage.command)), stage.name
 
 
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("name", slow_after(12, TABLES))
 def test_stages_have_options_of_their_commands_and_the_folder_of_the_data(name, tmp_path):
     table = TABLES[name]
     changes = {"data_dir": "/my/data"} if "data_dir" in table.recipe["variables"] else {}
@@ -40,7 +41,7 @@ def test_stages_have_options_of_their_commands_and_the_folder_of_the_data(name, 
             assert "the same as" not in str(reproduction.obstacle(table.arms[arm], seed))
 
 
-@pytest.mark.parametrize("name", STARK)
+@pytest.mark.parametrize("name", slow_after(3, STARK))
 def test_stages_of_optional_columns_have_options_of_their_commands(name, tmp_path):
     table = TABLES[name]
     changes = {switch: True for switch in SWITCHES if switch in table.content.get("variables", {})}

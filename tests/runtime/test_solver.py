@@ -17,6 +17,7 @@ from hf_mwp.runtime.solver import EXPORT_RECORD, can_load
 from hf_mwp.runtime.tree_search import TreeDecoder
 from hf_mwp.utils.usage_error import UsageError
 from tests.damage import change_weights
+from tests.slow_parameters import slow_after
 
 
 PACKAGE = Path(__file__).parents[2]
@@ -69,14 +70,17 @@ def assert_same(results, expected):
 
 @pytest.mark.parametrize(
     "options",
-    [
-        {},
-        {"num_beams": 3, "top_k": 3},
-        {"num_beams": 8, "top_k": 2, "rerank": "zh"},
-        {"num_beams": 4, "confidence_threshold": 0.9},
-        {"num_beams": 8, "top_k": 2, "score_margin": 1.5},
-        {"max_decode_length": 1},
-    ],
+    slow_after(
+        3,
+        [
+            {},
+            {"num_beams": 3, "top_k": 3},
+            {"num_beams": 8, "top_k": 2, "rerank": "zh"},
+            {"num_beams": 4, "confidence_threshold": 0.9},
+            {"num_beams": 8, "top_k": 2, "score_margin": 1.5},
+            {"max_decode_length": 1},
+        ],
+    ),
     ids=str,
 )
 def test_answers_equal_those_of_the_pipeline(runtime, torch_pipeline, options):

@@ -91,6 +91,7 @@ def test_processes_divide_the_cores(monkeypatch):
     assert threads == "5"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="no signals")
 def test_no_process_survives_an_interrupt(tmp_path):
     files = [tmp_path / "first", tmp_path / "second"]

@@ -23,6 +23,7 @@ from hf_mwp.utils.downloads import find_beside, missing_folder
 from hf_mwp.utils.usage_error import UsageError
 from hf_mwp.utils.yaml_values import parse_mapping
 from tests.damage import change_fields, cut
+from tests.slow_parameters import slow_after
 
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -64,7 +65,7 @@ def test_error_without_the_package_names_it(command, monkeypatch, error_of):
 
 
 @pytest.mark.parametrize("damage", [cut, lambda path: change_fields(path.with_name("config.json"), hidden_size=24)])
-@pytest.mark.parametrize("part", ["encoder", "solver"])
+@pytest.mark.parametrize("part", slow_after(1, ["encoder", "solver"]))
 def test_damaged_weights_are_named_with_their_folder(part, damage, solver_folder, tmp_path):
     solver, _ = hf_mwp.load_solver(str(solver_folder))
     (solver if part == "solver" else solver.encoder).save_pretrained(tmp_path)

@@ -10,6 +10,7 @@ from transformers import (
 )
 
 from hf_mwp.commands.building.seq2seq import load_seq2seq_model
+from tests.slow_parameters import slow_after
 from tests.tiny_seq2seq import tiny_seq2seq
 
 
@@ -29,11 +30,14 @@ def nllb_tokenizer(tokenizer_class):
 
 @pytest.mark.parametrize(
     ("make", "tokenizer_class", "config_class", "names", "languages"),
-    [
-        (scored_tokenizer, MBart50Tokenizer, MBartConfig, ("en", "fr"), ("en_XX", "fr_XX")),
-        (scored_tokenizer, MBartTokenizer, MBartConfig, ("en_XX", "fr_XX"), ("en_XX", "fr_XX")),
-        (nllb_tokenizer, NllbTokenizer, M2M100Config, ("eng_Latn", "fra_Latn"), ("eng_Latn", "fra_Latn")),
-    ],
+    slow_after(
+        1,
+        [
+            (scored_tokenizer, MBart50Tokenizer, MBartConfig, ("en", "fr"), ("en_XX", "fr_XX")),
+            (scored_tokenizer, MBartTokenizer, MBartConfig, ("en_XX", "fr_XX"), ("en_XX", "fr_XX")),
+            (nllb_tokenizer, NllbTokenizer, M2M100Config, ("eng_Latn", "fra_Latn"), ("eng_Latn", "fra_Latn")),
+        ],
+    ),
 )
 def test_multilingual_models_write_the_target_language(
     make, tokenizer_class, config_class, names, languages, tmp_path

@@ -8,6 +8,7 @@ from hf_mwp.commands.building.student import StudentArguments
 from hf_mwp.compress.models.architecture import layer_parts
 from hf_mwp.utils.usage_error import UsageError
 from tests.compress.pruning.encoders import tiny_encoder
+from tests.slow_parameters import slow_after
 from tests.tiny import tiny_classifier, tiny_processor, tiny_rows, tiny_solver, tiny_tokenizer
 from tests.tiny_causal import tiny_causal
 from tests.tiny_seq2seq import tiny_seq2seq
@@ -62,12 +63,15 @@ def test_options_of_another_start_are_refused(fields):
 
 @pytest.mark.parametrize(
     ("init", "fields", "embedding_size"),
-    [
-        ("cut", {"student_layers": 1}, 8),
-        ("prune", {"student_sparsity": 0.5}, 8),
-        ("project", STUDENT_SIZES, 8),
-        ("random", STUDENT_SIZES, None),
-    ],
+    slow_after(
+        2,
+        [
+            ("cut", {"student_layers": 1}, 8),
+            ("prune", {"student_sparsity": 0.5}, 8),
+            ("project", STUDENT_SIZES, 8),
+            ("random", STUDENT_SIZES, None),
+        ],
+    ),
 )
 def test_student_of_a_teacher_with_projected_embeddings_is_saved(init, fields, embedding_size, tmp_path):
     processor = tiny_processor(max_length=32)

@@ -1,3 +1,4 @@
+import pytest
 import torch
 from huggingface_hub import ModelCard
 from safetensors.torch import load_file
@@ -28,6 +29,7 @@ def test_folder_has_half_precision_weights_and_loads_in_single_precision(tmp_pat
         torch.testing.assert_close(value, before[name], rtol=0, atol=0)
 
 
+@pytest.mark.slow
 def test_large_weights_are_one_file(tmp_path):
     solver = tiny_solver(tiny_processor())
     # More than the 50 MB at which Transformers can be told to split, in half precision.

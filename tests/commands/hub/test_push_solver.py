@@ -88,6 +88,7 @@ def test_published_content_is_uploaded_and_nothing_else(hub, folder):
     assert not hub.unsafe
 
 
+@pytest.mark.slow
 def test_second_upload_sends_only_what_changed(hub, folder):
     first = push(folder)
     hub.requests.clear()

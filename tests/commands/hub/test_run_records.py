@@ -12,6 +12,7 @@ from hf_mwp.utils.files import shorten_paths
 from hf_mwp.utils.option import option_values
 from hf_mwp.utils.run_folder import RunFolder
 from hf_mwp.utils.usage_error import UsageError
+from tests.slow_parameters import slow_after
 
 
 @pytest.mark.parametrize(
@@ -43,13 +44,20 @@ def test_default_dataset_of_a_stage_is_named(tmp_path):
 
 @pytest.mark.parametrize(
     ("command", "options", "defaults"),
-    [
-        ("train", {"encoder": "someone/bert", "learning_rate": 3e-4, "test": False}, {"dataset": "math23k"}),
-        ("train", {"encoder": "someone/bert", "dataset": "svamp", "max_length": 128, "eval_strategy": "epoch"}, {}),
-        ("distill", {"teacher": ["me/teacher"], "hidden_weights": [1.0, 2.0, 1.0], "dataset": "svamp"}, {}),
-        ("pretrain", {"encoder": "someone/bert", "corpus": ["math23k"], "project_to": {}, "max_steps": 7}, {}),
-        ("pseudo-label", {"problems": ["cm17k:all"], "model": "me/solver", "num_beams": 8}, {}),
-    ],
+    slow_after(
+        2,
+        [
+            ("train", {"encoder": "someone/bert", "learning_rate": 3e-4, "test": False}, {"dataset": "math23k"}),
+            (
+                "train",
+                {"encoder": "someone/bert", "dataset": "svamp", "max_length": 128, "eval_strategy": "epoch"},
+                {},
+            ),
+            ("distill", {"teacher": ["me/teacher"], "hidden_weights": [1.0, 2.0, 1.0], "dataset": "svamp"}, {}),
+            ("pretrain", {"encoder": "someone/bert", "corpus": ["math23k"], "project_to": {}, "max_steps": 7}, {}),
+            ("pseudo-label", {"problems": ["cm17k:all"], "model": "me/solver", "num_beams": 8}, {}),
+        ],
+    ),
 )
 def test_options_that_were_set_are_shown(tmp_path, command, options, defaults):
     (tmp_path / "options.yaml").write_text(yaml.safe_dump(options | {"output_dir": str(tmp_path)}))

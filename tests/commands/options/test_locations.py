@@ -7,6 +7,7 @@ import pytest
 from hf_mwp.commands.tasks.seq2seq_files import load_seq2seq
 from hf_mwp.solver.data import DataError, load_mwp_dataset, sources
 from tests.commands.hub.loopback_hub import Repository
+from tests.slow_parameters import slow_after
 from tests.tiny import tiny_rows
 
 
@@ -63,7 +64,7 @@ def test_missing_dataset_is_not_replaced_by_another_one(installed, math23k, opti
     assert sizes("math23k", math23k, extra_exclude="math23k:test")["train"] == 12
 
 
-@pytest.mark.parametrize("folder", ["", "data/", "math23k/"])
+@pytest.mark.parametrize("folder", slow_after(1, ["", "data/", "math23k/"]))
 def test_repository_of_the_hub_is_loaded(installed, hub, folder):
     files = {"README.md": b"", "a.bin": b"0"} | {folder + name: content for name, content in FILES.items()}
     repository = Repository(private=False)

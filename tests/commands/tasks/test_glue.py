@@ -103,6 +103,7 @@ def test_classifier_is_trained(classifier):
     assert "eval_accuracy" in logged_names(classifier)
 
 
+@pytest.mark.slow
 def test_student_with_one_layer_is_distilled(student):
     model = MwpStudentForSequenceClassification.from_pretrained(student)
     assert model.config.num_hidden_layers == 1

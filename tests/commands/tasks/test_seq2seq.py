@@ -132,6 +132,7 @@ def test_two_processes_evaluate_as_one(translator, pairs, tmp_path):
     close(read_rows(tmp_path / "two" / "predictions.jsonl"), records)
 
 
+@pytest.mark.slow
 def test_student_with_its_own_sizes_is_distilled(translator, pairs, tmp_path):
     options = ["--student_init=project", "--student_hidden_size=8", "--student_layers=2,1", "--max_steps=2"]
     losses = ["--hidden_loss=cka", "--layer_mapping=alternating", "--embedding_weight=0"]
@@ -358,6 +359,7 @@ def generated(monkeypatch):
     return generated
 
 
+@pytest.mark.slow
 def test_only_valid_generated_equations_become_training_data(equation_writer, problems, generated, tmp_path, error_of):
     # The second divides by zero, the third is incomplete.
     generated.texts = ["+ [NUM0] [NUM1]", "/ [NUM0] - [NUM1] [NUM1]", "+ [NUM0]"]

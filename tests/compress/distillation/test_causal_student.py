@@ -10,7 +10,7 @@ from hf_mwp.compress.distillation.causal_copy import rotated_features
 from hf_mwp.compress.distillation.causal_layouts import LAYOUTS, CausalSizes
 from hf_mwp.compress.distillation.causal_student import make_causal_student
 from hf_mwp.compress.distillation.seq2seq_student import make_seq2seq_student
-from tests.slow_parameters import slow_except
+from tests.slow_parameters import slow_after, slow_except
 from tests.tiny import tiny_classifier
 from tests.tiny_causal import CAUSAL_TYPES, tiny_causal, tiny_causal_batch
 
@@ -47,7 +47,7 @@ def layers_of(model):
 
 
 @pytest.mark.parametrize("init", ["slice", "project"])
-@pytest.mark.parametrize("model_type", CAUSAL_TYPES)
+@pytest.mark.parametrize("model_type", slow_after(4, CAUSAL_TYPES))
 def test_all_layers_at_the_same_width_are_the_teacher(model_type, init):
     teacher = tiny_teacher(model_type).float()
     student = make_causal_student(teacher, 4, init=init)
@@ -74,7 +74,7 @@ def without_layers(model, layers):
 
 
 @pytest.mark.parametrize(("layers", "copied_layers"), [(2, [1, 3]), ([0, 1, 3], [0, 1, 3]), ([2], [2])])
-@pytest.mark.parametrize("model_type", CAUSAL_TYPES)
+@pytest.mark.parametrize("model_type", slow_after(4, CAUSAL_TYPES))
 def test_copied_layers_are_the_teacher_without_the_others(model_type, layers, copied_layers):
     teacher = tiny_teacher(model_type)
     student = make_causal_student(teacher, layers)
@@ -252,7 +252,7 @@ def narrow_sizes(layout):
     return sizes
 
 
-@pytest.mark.parametrize("from_sample", [True, False])
+@pytest.mark.parametrize("from_sample", slow_after(1, [True, False]))
 @pytest.mark.parametrize(
     ("model_type", "changes"),
     [

@@ -21,6 +21,7 @@ from hf_mwp.compress.losses import CKALoss, HiddenMSELoss
 from hf_mwp.compress.models.cut_model import NoHeads
 from hf_mwp.compress.pruning import prune_heads
 from tests.compress.trainers.distilling import eager, pad, set_up
+from tests.slow_parameters import slow_after
 from tests.tiny import tiny_classifier, tiny_tokenizer
 from tests.tiny_seq2seq import tiny_pairs, tiny_seq2seq
 
@@ -50,7 +51,7 @@ def losses_of_models(objective, student, teacher, inputs):
 
 
 @pytest.mark.parametrize("architecture", ["bart", "t5"])
-@pytest.mark.parametrize("name", TABLE)
+@pytest.mark.parametrize("name", slow_after(4, TABLE))
 def test_each_objective_reads_the_decoder_alone(architecture, name, inputs):
     student = eager(tiny_seq2seq(architecture))
     teacher = eager(tiny_seq2seq(architecture, 16, 2, 4, seed=1))

@@ -13,6 +13,7 @@ from hf_mwp.compress.trainers import DistillationConfig, DistillationTrainer
 from hf_mwp.runtime.expressions import Expression
 from hf_mwp.solver.models.solver_kind import SOLVER
 from tests.compress.trainers.distilling import QUIET, encoded_rows, losses_of, set_up, training_logs
+from tests.slow_parameters import slow_after
 from tests.tiny import tiny_athena_solver, tiny_processor, tiny_rows, tiny_solver
 
 
@@ -52,7 +53,7 @@ def teacher_and_student(processor):
     return teacher, make_student(teacher, processor, student_layers="0,2")
 
 
-@pytest.mark.parametrize("bf16", [False, True])
+@pytest.mark.parametrize("bf16", slow_after(1, [False, True]))
 def test_a_cached_teacher_equals_a_live_one(processor, tmp_path, bf16):
     teacher = tiny_athena_solver(processor, layers=4, seed=1).eval()
     student = tiny_athena_solver(processor)
@@ -68,6 +69,7 @@ def test_a_cached_teacher_equals_a_live_one(processor, tmp_path, bf16):
     assert live[-1].keys() >= {"loss_hard", "loss_hidden_1"}
 
 
+@pytest.mark.slow
 def test_contexts_of_candidates_are_learned_live_and_from_the_cache(processor, tmp_path):
     teacher = tiny_athena_solver(processor, layers=4, seed=1).eval()
     student = tiny_athena_solver(processor, hidden_size=12)

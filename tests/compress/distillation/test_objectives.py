@@ -40,6 +40,7 @@ from tests.compress.trainers.distilling import (
     training_logs,
     unchanged,
 )
+from tests.slow_parameters import slow_except
 from tests.tiny import tiny_classifier, tiny_classifier_rows, tiny_processor, tiny_solver
 
 
@@ -100,7 +101,7 @@ def train(objectives, folder, size=8, **fields):
     return trainer, {name: value for name, value in entry.items() if name.startswith(("loss", "grad"))}
 
 
-@pytest.mark.parametrize("name", TABLE)
+@pytest.mark.parametrize("name", slow_except(TABLE, "KD", "hidden states", "attention", "CKD", "relations"))
 def test_a_step_is_the_same_at_once_in_batches_and_with_a_cache(name, tmp_path):
     make_objective, parts = TABLE[name]
     student, _ = eager_models()
@@ -131,7 +132,7 @@ def test_objectives_of_one_class_need_names(tmp_path):
     assert trainer.projections.reads.keys() == {"hidden_1", "hidden_2", "more_2", "patient_1", "patient_2"}
 
 
-@pytest.mark.parametrize("name", TABLE)
+@pytest.mark.parametrize("name", slow_except(TABLE, "KD", "hidden states", "attention", "CKD", "relations"))
 def test_no_tensor_is_moved_to_the_cpu(name, monkeypatch):
     # The one look of transformers at a mask; from there on a step asks no device for a value.
     monkeypatch.setattr(masking_utils, "_ignore_bidirectional_mask_sdpa", lambda *args, **kwargs: False)

@@ -5,6 +5,7 @@ from transformers import LEDConfig, LEDForConditionalGeneration
 
 from hf_mwp import prune_heads
 from hf_mwp.compress.distillation.seq2seq_student import make_seq2seq_student
+from tests.slow_parameters import slow_after
 from tests.tiny import tiny_classifier
 from tests.tiny_seq2seq import KINDS, tiny_seq2seq
 
@@ -51,17 +52,20 @@ def test_the_generation_config_is_a_copy_of_the_teachers():
 
 @pytest.mark.parametrize(
     ("architecture", "init"),
-    [
-        ("bart", "slice"),
-        ("mbart", "slice"),
-        ("marian", "slice"),
-        ("pegasus", "slice"),
-        ("m2m_100", "slice"),
-        ("t5", "slice"),
-        ("bart", "embeddings"),
-        ("t5", "embeddings"),
-        ("t5", "random"),
-    ],
+    slow_after(
+        2,
+        [
+            ("bart", "slice"),
+            ("mbart", "slice"),
+            ("marian", "slice"),
+            ("pegasus", "slice"),
+            ("m2m_100", "slice"),
+            ("t5", "slice"),
+            ("bart", "embeddings"),
+            ("t5", "embeddings"),
+            ("t5", "random"),
+        ],
+    ),
 )
 def test_narrow_students_train_save_and_generate(architecture, init, tmp_path):
     teacher = tiny_teacher(architecture)

@@ -9,6 +9,7 @@ from hf_mwp import add_lora, merge_lora, prune_heads
 from hf_mwp.compress.models.lora import load_adapters, merged_weights, save_adapters
 from hf_mwp.utils.usage_error import UsageError
 from tests.compress.pruning.encoders import tiny_batch, tiny_encoder
+from tests.slow_parameters import slow_after
 from tests.tiny import tiny_classifier, tiny_processor, tiny_solver
 from tests.tiny_causal import tiny_causal
 
@@ -28,7 +29,9 @@ def trained(model):
     return model
 
 
-@pytest.mark.parametrize("name", ["bert", "distilbert", "mwp_student", "albert", "deberta-v3", "modernbert"])
+@pytest.mark.parametrize(
+    "name", slow_after(3, ["bert", "distilbert", "mwp_student", "albert", "deberta-v3", "modernbert"])
+)
 def test_merged_equals_adapted_equals_reloaded(name, tmp_path):
     model = tiny_encoder(name, "ForSequenceClassification")
     names = list(model.state_dict())

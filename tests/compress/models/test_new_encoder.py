@@ -14,6 +14,7 @@ from hf_mwp import (
     SolverTrainer,
     SolverTrainingConfig,
 )
+from tests.slow_parameters import slow_after
 from tests.tiny import tiny_processor, tiny_rows, tiny_solver
 
 
@@ -91,7 +92,7 @@ def test_solver_trains_saves_loads_and_solves(solver, processor, tmp_path):
     torch.testing.assert_close(solution.scores, expected.scores)
 
 
-@pytest.mark.parametrize("is_cached", [False, True])
+@pytest.mark.parametrize("is_cached", slow_after(1, [False, True]))
 @pytest.mark.parametrize("role", ["student", "teacher"])
 def test_solver_learns_from_a_transformer_and_teaches_one(role, is_cached, solver, processor, tmp_path):
     transformer = tiny_solver(processor, layers=4 if role == "student" else 2, hidden_size=24, seed=1)

@@ -37,7 +37,7 @@ from hf_mwp.utils.usage_error import UsageError
 from tests.compress.pruning.encoders import examples_of, rows_of, score_tables
 from tests.compress.pruning.pruned_trainings import StopAt, arguments, assert_same_weights, losses
 from tests.fresh_python import WITHOUT_HF_MWP, run_fresh
-from tests.slow_parameters import slow_except
+from tests.slow_parameters import slow_after, slow_except
 from tests.tiny_causal import CAUSAL_TYPES, tiny_causal, tiny_causal_batch
 
 
@@ -109,7 +109,7 @@ def test_gated_equals_cut_equals_reloaded(name, cut_heads, tmp_path):
     assert generated(loaded, batch) == text
 
 
-@pytest.mark.parametrize("name", CAUSAL_TYPES)
+@pytest.mark.parametrize("name", slow_after(3, CAUSAL_TYPES))
 def test_cut_model_is_pruned_further(name):
     model = tiny_causal(name)
     batch = tiny_causal_batch()
@@ -175,7 +175,7 @@ def test_folders_load_without_hf_mwp(tmp_path):
         torch.testing.assert_close(loaded_logits, logits(model, inputs), rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["llama", "qwen3", "gemma3_text", "phi3", "gpt2", "gpt_neox"])
+@pytest.mark.parametrize("name", slow_after(3, ["llama", "qwen3", "gemma3_text", "phi3", "gpt2", "gpt_neox"]))
 def test_classifiers_are_cut(name, tmp_path):
     model = classifier(name)
     batch = tiny_causal_batch()
@@ -202,7 +202,7 @@ def test_rotary_frequencies_of_half_precision_keep_their_precision(tmp_path):
         assert torch.equal(logits(pruned, batch), logits(loaded, batch))
 
 
-@pytest.mark.parametrize("name", CAUSAL_TYPES)
+@pytest.mark.parametrize("name", slow_after(4, CAUSAL_TYPES))
 def test_scores_of_heads(name):
     model = tiny_causal(name)
     batch = tiny_causal_batch()

@@ -26,11 +26,13 @@ from tests.compress.pruning.pruned_trainings import (
     trainer_of,
 )
 from tests.other_tokens import in_other_tokens, other_processor
+from tests.slow_parameters import slow_after
 from tests.tiny import tiny_processor, tiny_rows, tiny_solver
 
 
 @pytest.mark.parametrize(
-    "new_trainer", [classifier_trainer, functools.partial(classifier_trainer, name="modernbert"), solver_trainer]
+    "new_trainer",
+    slow_after(1, [classifier_trainer, functools.partial(classifier_trainer, name="modernbert"), solver_trainer]),
 )
 def test_slicing_learns_as_gates_do_and_resumes(new_trainer, tmp_path):
     fields = {"weight_decay": 0.1, "learning_rate": 1e-3, "save_strategy": "steps", "save_steps": 5}
@@ -66,7 +68,7 @@ def test_slicing_learns_as_gates_do_and_resumes(new_trainer, tmp_path):
         assert torch.equal(weight, resumed_weights[name])
 
 
-@pytest.mark.parametrize("name", ["bert", "modernbert"])
+@pytest.mark.parametrize("name", slow_after(1, ["bert", "modernbert"]))
 @pytest.mark.parametrize("resumes", [False, True])
 def test_heads_are_counted_from_the_whole_model_when_a_sliced_one_trains_again(name, resumes, tmp_path):
     callback = HeadPruningCallback(max_ratio=0.5, num_pruning_steps=2, importance=LastHeadsFirst(), mode="slice")
@@ -86,7 +88,7 @@ def test_heads_are_counted_from_the_whole_model_when_a_sliced_one_trains_again(n
     assert loaded.config.cut_heads == [[2, 3]] * 3
 
 
-@pytest.mark.parametrize("name", ["bert", "mwp_student"])
+@pytest.mark.parametrize("name", slow_after(1, ["bert", "mwp_student"]))
 def test_second_training_keeps_the_heads_of_the_first(name, tmp_path):
     runs = []
     for mode in ("mask", "slice"):
@@ -112,7 +114,7 @@ def test_another_model_begins_with_all_its_heads(mode, tmp_path):
         assert sum(callback.pruned(trainer.model).config.heads_per_layer) == 9
 
 
-@pytest.mark.parametrize("name", ["bert", "distilbert", "mwp_student", "deberta-v3", "albert"])
+@pytest.mark.parametrize("name", slow_after(3, ["bert", "distilbert", "mwp_student", "deberta-v3", "albert"]))
 def test_auto_classes_load_checkpoints_of_sliced_models(name, tmp_path):
     callback = HeadPruningCallback(max_ratio=0.5, num_pruning_steps=2, importance=LastHeadsFirst(), mode="slice")
     trainer = classifier_trainer(tmp_path, callback, name, max_steps=2, save_strategy="steps", save_steps=1)
@@ -137,6 +139,7 @@ def assert_solves_alike(solver, other_solver, processor):
     torch.testing.assert_close(solution.scores, other_solution.scores, rtol=0, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_checkpoints_of_sliced_solvers_load(tmp_path):
     processor = tiny_processor(max_length=32)
     encoder = tiny_encoder("bert", vocab_size=len(processor.tokenizer))
@@ -169,6 +172,7 @@ def distil(folder, student, teacher, mode, config, **options):
     return trainer, MwpSolver.from_pretrained(folder)
 
 
+@pytest.mark.slow
 def test_sliced_student_follows_the_attention_of_its_teacher(tmp_path):
     processor = tiny_processor(max_length=32)
     teacher = tiny_solver(processor, layers=4)
@@ -182,7 +186,7 @@ def test_sliced_student_follows_the_attention_of_its_teacher(tmp_path):
     assert_solves_alike(saved, trainer.model, processor)
 
 
-@pytest.mark.parametrize("has_other_tokens", [False, True])
+@pytest.mark.parametrize("has_other_tokens", slow_after(1, [False, True]))
 def test_student_of_cached_teacher_outputs_is_pruned(has_other_tokens, tmp_path):
     processor = tiny_processor(max_length=32)
     teacher = tiny_solver(processor, layers=4, seed=1)

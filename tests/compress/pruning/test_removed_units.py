@@ -8,6 +8,7 @@ from hf_mwp.compress.models.architecture import layer_parts
 from hf_mwp.compress.pruning import HeadGates, RemovedUnits, UnitScores, cut_teacher, mask_teacher, prune
 from hf_mwp.utils.usage_error import UsageError
 from tests.compress.pruning.encoders import first_output, tiny_batch, tiny_encoder
+from tests.slow_parameters import slow_after
 
 
 def scores_of(heads, neurons):
@@ -76,7 +77,9 @@ def test_teachers_without_units_raise():
         RemovedUnits.lowest(UnitScores(torch.rand(9, 9), SCORES.neurons), 0.95)
 
 
-@pytest.mark.parametrize("name", ["bert", "distilbert", "mwp_student", "albert", "modernbert", "deberta-v3", "mpnet"])
+@pytest.mark.parametrize(
+    "name", slow_after(4, ["bert", "distilbert", "mwp_student", "albert", "modernbert", "deberta-v3", "mpnet"])
+)
 def test_cut_equals_masked_equals_reloaded(name, tmp_path):
     teacher = tiny_encoder(name, "ForSequenceClassification")
     batch = tiny_batch(teacher)

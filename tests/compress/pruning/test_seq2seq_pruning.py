@@ -16,6 +16,7 @@ from hf_mwp.compress.pruning import (
     prune,
 )
 from tests.compress.pruning.encoders import examples_of, rows_of, score_tables
+from tests.slow_parameters import slow_after
 from tests.tiny_seq2seq import tiny_seq2seq as seq2seq
 
 
@@ -59,7 +60,7 @@ def generated(model, batch):
     return model.generate(batch["input_ids"], attention_mask=batch["attention_mask"], max_new_tokens=8).tolist()
 
 
-@pytest.mark.parametrize("name", ["bart", "mbart", "marian"])
+@pytest.mark.parametrize("name", slow_after(1, ["bart", "mbart", "marian"]))
 def test_gated_equals_cut_equals_reloaded(name, tmp_path):
     model = tiny_seq2seq(name)
     batch = tiny_pairs()

@@ -57,6 +57,7 @@ def test_a_cached_teacher_teaches_as_a_live_one_and_is_not_run_again(cached_trai
     assert len(teacher_calls) == num_calls
 
 
+@pytest.mark.slow
 def test_accumulation_and_loader_processes_change_nothing(cached_trainer):
     runs = []
     for fields in (

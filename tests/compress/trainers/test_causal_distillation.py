@@ -21,7 +21,7 @@ from tests.compress.trainers.distilling import (
     training_logs,
 )
 from tests.other_tokens import other_processor
-from tests.slow_parameters import slow_except
+from tests.slow_parameters import slow_after, slow_except
 from tests.tiny import tiny_classifier, tiny_processor, tiny_rows, tiny_tokenizer
 from tests.tiny_causal import CAUSAL_TYPES, tiny_causal
 
@@ -85,7 +85,7 @@ def reference(student, teacher, batch, direction="forward"):
     return torch.stack(divergences).mean().item(), cka.item()
 
 
-@pytest.mark.parametrize("direction", ["forward", "reverse"])
+@pytest.mark.parametrize("direction", slow_after(1, ["forward", "reverse"]))
 @pytest.mark.parametrize("kind_of_rows", ["right", "left", "prompts", "packed"])
 def test_losses_equal_a_loop_over_positions(kind_of_rows, direction, tmp_path):
     student = tiny_causal().double()
@@ -161,7 +161,7 @@ def causal_teacher(model_type, **changes):
     return tiny_causal(model_type, seed=1, num_hidden_layers=4, **layer_types, **changes)
 
 
-@pytest.mark.parametrize("cached", [False, True])
+@pytest.mark.parametrize("cached", slow_after(1, [False, True]))
 @pytest.mark.parametrize("model_type", slow_except(CAUSAL_TYPES, "llama", "gpt2"))
 def test_every_type_learns_and_generates_after_reloading(model_type, cached, tmp_path):
     student = tiny_causal(model_type)

@@ -19,6 +19,7 @@ from hf_mwp.compress.distillation.objectives import DKD, HardLabels, HiddenState
 from hf_mwp.compress.losses import CKALoss, product_loss
 from hf_mwp.compress.trainers import DistillationConfig, DistillationTrainer
 from tests.compress.trainers.distilling import ONE_STEP, first_losses, gpt2, pad
+from tests.slow_parameters import slow_after
 from tests.tiny import tiny_classifier, tiny_classifier_rows, tiny_processor, tiny_rows, tiny_solver
 
 
@@ -198,7 +199,7 @@ def photos(count=4):
 UNMATCHED = {"CTC": (ctc, speech), "detection": (yolos, photos)}
 
 
-@pytest.mark.parametrize("cached", [False, True])
+@pytest.mark.parametrize("cached", slow_after(1, [False, True]))
 @pytest.mark.parametrize("name", UNMATCHED)
 def test_models_without_comparable_predictions_learn_hidden_states(name, cached, trainer_of):
     make, rows = UNMATCHED[name]

@@ -60,6 +60,7 @@ def test_a_resumed_run_is_the_same(trainer_of, tmp_path, caplog, monkeypatch):
             trainer_of(rank, folder="other").train(resume_from_checkpoint=checkpoint)
 
 
+@pytest.mark.slow
 def test_the_best_model_is_loaded(trainer_of, tmp_path):
     fields = {"eval_strategy": "steps", "save_strategy": "steps", "eval_steps": 1, "save_steps": 1, "max_steps": 2}
     # The first step is the best.

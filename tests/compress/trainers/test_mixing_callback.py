@@ -48,6 +48,7 @@ def test_resuming_does_not_mix_twice(mixing_trainer, tmp_path):
         assert same_weights(resumed.model, uninterrupted.model), checkpoint
 
 
+@pytest.mark.slow
 def test_the_best_checkpoint_is_mixed(mixing_trainer):
     fields = {"save_strategy": "epoch", "eval_strategy": "epoch", "load_best_model_at_end": True}
     trainer = mixing_trainer(0.5, num_train_epochs=2, **fields)

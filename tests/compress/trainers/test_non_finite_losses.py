@@ -11,6 +11,7 @@ from hf_mwp.compress.trainers.non_finite_losses import NonFiniteLosses
 from hf_mwp.solver.training import PreTrainingConfig, PreTrainingTrainer
 from tests.compress.trainers.distilling import QUIET, pad
 from tests.pretraining import text_processor, tiny_pairs, tiny_student
+from tests.slow_parameters import slow_after
 from tests.tiny import tiny_classifier, tiny_classifier_rows, tiny_solver
 
 
@@ -108,7 +109,9 @@ def test_both_models_are_named_if_both_are_broken(solver_trainer, processor):
         solver_trainer(student, teacher)
 
 
-@pytest.mark.parametrize("fields", [{"logging_steps": 1}, {"save_strategy": "steps", "save_steps": 1}, {}])
+@pytest.mark.parametrize(
+    "fields", slow_after(1, [{"logging_steps": 1}, {"save_strategy": "steps", "save_steps": 1}, {}])
+)
 def test_a_teacher_that_is_broken_for_some_rows_ends_the_training(model_trainer, fields, tmp_path):
     teacher = break_token(tiny_classifier(seed=1, num_hidden_layers=4))
     defaults = {"train_sampling_strategy": "sequential", "per_device_train_batch_size": 2, "logging_steps": 50}

@@ -17,6 +17,7 @@ from tests.compress.trainers.distilling import (
     training_logs,
 )
 from tests.compress.trainers.processes import launch, train_and_write
+from tests.slow_parameters import slow_after
 from tests.tiny import tiny_tokenizer
 from tests.tiny_seq2seq import tiny_pairs, tiny_seq2seq
 
@@ -61,7 +62,7 @@ def assert_same(logs, weights, expected):
         torch.testing.assert_close(value, expected.model.state_dict()[name], rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("size", [4, 2])
+@pytest.mark.parametrize("size", slow_after(1, [4, 2]))
 def test_accumulated_batches_equal_one_batch(one_batch, tmp_path, size):
     trainer = trainer_of(tmp_path, size, 8 // size)
     trainer.train()
@@ -109,6 +110,7 @@ def test_losses_that_are_no_sums_are_refused(tmp_path):
         trainer_of(tmp_path, 4, hidden_loss="mse")
 
 
+@pytest.mark.slow
 def test_a_training_with_dropout_resumes_to_the_same_weights(tmp_path):
     fields = {"dropout": 0.3, "save_strategy": "steps", "save_steps": 1}
     uninterrupted = trainer_of(tmp_path, 2, 2, **fields)

@@ -92,6 +92,7 @@ def test_a_solver_is_uploaded_as_published_folders_are(hub, fine_tuning_trainer,
     assert len(files["model.safetensors"]) < 0.6 * (tmp_path / "run" / "model.safetensors").stat().st_size
 
 
+@pytest.mark.slow
 def test_weights_that_were_not_evaluated_have_no_figures(hub, fine_tuning_trainer, tmp_path):
     trainer = fine_tuning_trainer(max_steps=1, hub_model_id="user/student", hub_private_repo=False, push_to_hub=True)
     assert not hub.repositories["user/student"].private
@@ -162,6 +163,7 @@ def test_the_token_is_in_no_file(hub, fine_tuning_trainer, tmp_path):
     assert len({path.stat().st_mode for path in files}) == 1
 
 
+@pytest.mark.slow
 def test_the_card_has_arguments_of_example_scripts_of_transformers(hub, fine_tuning_trainer, encoder):
     trainer = fine_tuning_trainer(max_steps=1)
     trainer.train()
@@ -223,6 +225,7 @@ def test_a_translator_is_uploaded_with_its_generation_config(hub, tmp_path):
     assert {"model.safetensors", "generation_config.json"} <= uploaded(hub, "user/translator").keys()
 
 
+@pytest.mark.slow
 def test_evaluations_of_other_rows_are_no_figures(hub, fine_tuning_trainer):
     trainer = fine_tuning_trainer(max_steps=1, eval_strategy="epoch")
     trainer.train()
@@ -247,6 +250,7 @@ def test_evaluations_before_the_weights_are_mixed_are_no_figures(processor, fine
     assert figures.reports["all"]["answer_accuracy"] == accuracy
 
 
+@pytest.mark.slow
 def test_a_pruned_model_has_the_card_of_the_saved_one(hub, classifier_trainer, tmp_path):
     trainer = classifier_trainer([hf_mwp.HeadPruningCallback(max_ratio=0.5, num_pruning_steps=1)])
     trainer.train()
@@ -258,6 +262,7 @@ def test_a_pruned_model_has_the_card_of_the_saved_one(hub, classifier_trainer, t
     assert f"{saved.num_parameters():,} parameters" in text
 
 
+@pytest.mark.slow
 def test_a_model_with_adapters_has_the_card_of_the_merged_one(hub, fine_tuning_trainer, tmp_path):
     pytest.importorskip("peft")
     trainer = fine_tuning_trainer(max_steps=1)
@@ -270,6 +275,7 @@ def test_a_model_with_adapters_has_the_card_of_the_merged_one(hub, fine_tuning_t
     assert trainer.model.num_parameters() > num_parameters
 
 
+@pytest.mark.slow
 def test_a_run_of_the_command_has_its_figures_and_no_local_path(hub, problems, encoder, tmp_path, capsys):
     argv = ["train", "--encoder", str(encoder), "--dataset", str(problems), "--output_dir", str(tmp_path / "run")]
     argv += ["--use_cpu", "--max_steps=1", "--push_to_hub", "--hub_model_id=user/trained", "--hub_token=hf_user"]

@@ -10,6 +10,7 @@ from hf_mwp.compress.models.architecture import layer_parts
 from hf_mwp.compress.pruning import RandomImportance
 from tests.compress.pruning.encoders import tiny_encoder
 from tests.compress.trainers.distilling import QUIET, copy_of, pad, same_weights, unchanged
+from tests.slow_parameters import slow_after
 from tests.tiny import tiny_athena_solver, tiny_classifier_rows, tiny_processor, tiny_rows, tiny_solver, tiny_tokenizer
 from tests.tiny_seq2seq import tiny_pairs, tiny_seq2seq
 
@@ -127,7 +128,7 @@ class Kill(TrainerCallback):
             raise InterruptedError
 
 
-@pytest.mark.parametrize("only_model", [False, True])
+@pytest.mark.parametrize("only_model", slow_after(1, [False, True]))
 def test_an_interrupted_chain_continues_to_the_same_weights(generations, only_model, tmp_path):
     fields = {"save_strategy": "steps", "save_steps": 2, "save_only_model": only_model}
     numbers = []
@@ -149,6 +150,7 @@ def test_an_interrupted_chain_continues_to_the_same_weights(generations, only_mo
     assert not list(resumed[1].folder.glob("checkpoint-*"))
 
 
+@pytest.mark.slow
 def test_other_data_or_arguments_are_other_generations(tmp_path):
     student_teacher = tiny_encoder("mwp_student", "ForSequenceClassification")
     trainers = [

@@ -8,6 +8,7 @@ from transformers import AutoModelForSeq2SeqLM, DataCollatorForSeq2Seq
 from hf_mwp import Seq2SeqDistillationConfig, Seq2SeqDistillationTrainer
 from hf_mwp.utils.usage_error import UsageError
 from tests.compress.trainers.distilling import QUIET, copy_of, first_losses, losses_of, training_logs, unchanged
+from tests.slow_parameters import slow_after
 from tests.tiny import tiny_classifier, tiny_tokenizer
 from tests.tiny_seq2seq import KINDS, tiny_pairs, tiny_seq2seq
 
@@ -40,7 +41,7 @@ def trainer_of(tmp_path):
     return make
 
 
-@pytest.mark.parametrize("architecture", KINDS)
+@pytest.mark.parametrize("architecture", slow_after(2, KINDS))
 def test_each_architecture_learns_saves_and_loads(trainer_of, architecture, tmp_path):
     trainer = trainer_of(architecture)
     teacher = copy_of(trainer.teacher_model)
@@ -82,7 +83,7 @@ def test_all_losses_have_the_weight_1_of_the_paper(trainer_of):
     assert objectives[0].temperature == 1
 
 
-@pytest.mark.parametrize("architecture", ["bart", "t5"])
+@pytest.mark.parametrize("architecture", slow_after(1, ["bart", "t5"]))
 def test_cached_teacher_equals_live_teacher(trainer_of, architecture):
     logs = []
     for cached in (False, True):
@@ -126,6 +127,7 @@ def authors_cka(student_states, teacher_states, mask):
     return (1 - torch.norm(student.T @ teacher) / torch.sqrt(student_norm * teacher_norm)).item()
 
 
+@pytest.mark.slow
 def test_the_authors_fourteen_terms(trainer_of):
     student = tiny_seq2seq("bart", 16, 6, 6)
     teacher = tiny_seq2seq("bart", 24, 12, 12, seed=1)
@@ -262,7 +264,7 @@ def test_metrics_compare_texts_without_padding(trainer_of):
     assert trainer.state.best_metric == trainer.state.log_history[-2]["eval_exact_match"]
 
 
-@pytest.mark.parametrize("architecture", ["bart", "t5"])
+@pytest.mark.parametrize("architecture", slow_after(1, ["bart", "t5"]))
 def test_resuming_is_exact(trainer_of, architecture, tmp_path):
     fields = {"save_strategy": "steps", "save_steps": 1, "num_train_epochs": 2, "seed": 3}
     fields |= {"hidden_loss": "mse", "shared_projection": True}

@@ -21,6 +21,7 @@ from hf_mwp.compress.trainers import StarkTrainer
 from tests.compress.pruning.encoders import tiny_encoder
 from tests.compress.trainers.distilling import QUIET, copy_of, masked_lm_rows, pad, same_weights, unchanged
 from tests.compress.trainers.run_stark import arguments, classifier_trainer, teacher_and_student
+from tests.slow_parameters import slow_after
 from tests.tiny import tiny_classifier_rows, tiny_tokenizer
 from tests.tiny_causal import tiny_causal
 
@@ -89,6 +90,7 @@ def test_methods_have_the_parameters_of_trainer(name):
     assert [*inspect.signature(getattr(StarkTrainer, name)).parameters][: len(parameters)] == parameters
 
 
+@pytest.mark.slow
 def test_given_student_is_evaluated_and_saved_before_the_training(tmp_path):
     teacher, student = teacher_and_student()
     rows = tiny_classifier_rows(8)
@@ -131,6 +133,7 @@ class RecordLater(Record):
     pass
 
 
+@pytest.mark.slow
 def test_callbacks_are_called_in_the_training_of_each_student(tmp_path, capsys):
     record = Record()
     later = RecordLater()
@@ -216,12 +219,15 @@ def causal_rows(count, seed):
 
 @pytest.mark.parametrize(
     ("make_model", "make_rows", "num_heads"),
-    [
-        (partial(tiny_encoder, "modernbert", "ForTokenClassification"), token_rows, 6),
-        (partial(tiny_encoder, "bert", "ForMaskedLM"), masked_rows, 6),
-        (partial(tiny_causal, "llama"), causal_rows, 4),
-        (partial(tiny_causal, "gpt2"), causal_rows, 4),
-    ],
+    slow_after(
+        1,
+        [
+            (partial(tiny_encoder, "modernbert", "ForTokenClassification"), token_rows, 6),
+            (partial(tiny_encoder, "bert", "ForMaskedLM"), masked_rows, 6),
+            (partial(tiny_causal, "llama"), causal_rows, 4),
+            (partial(tiny_causal, "gpt2"), causal_rows, 4),
+        ],
+    ),
     ids=["tags", "masked tokens", "grouped queries", "next tokens"],
 )
 def test_teachers_that_predict_tokens(make_model, make_rows, num_heads, tmp_path):

@@ -29,6 +29,7 @@ from tests.compress.pruning.encoders import tiny_encoder
 from tests.compress.trainers.distilling import copy_of, pad, same_weights, unchanged
 from tests.compress.trainers.processes import launch
 from tests.compress.trainers.run_stark import arguments, classifier_trainer, teacher_and_student, train
+from tests.slow_parameters import slow_after
 from tests.tiny import tiny_athena_solver, tiny_classifier_rows, tiny_processor, tiny_rows, tiny_solver
 
 
@@ -99,13 +100,16 @@ def test_the_best_student_is_evaluated_and_saved(stark, tmp_path):
 
 @pytest.mark.parametrize(
     ("fields", "has_scores", "trained"),
-    [
-        ({}, False, []),
-        ({"sparsities": [0.0, 0.5]}, False, []),
-        ({"expressiveness_weight": 1.0, "sparsities": [0.25]}, False, [0.25]),
-        ({"sparsities": [0.25]}, True, [0.25]),
-        ({"auto_sparsity": True}, False, None),
-    ],
+    slow_after(
+        3,
+        [
+            ({}, False, []),
+            ({"sparsities": [0.0, 0.5]}, False, []),
+            ({"expressiveness_weight": 1.0, "sparsities": [0.25]}, False, [0.25]),
+            ({"sparsities": [0.25]}, True, [0.25]),
+            ({"auto_sparsity": True}, False, None),
+        ],
+    ),
 )
 def test_completed_stages_are_shared(stark, fields, has_scores, trained, tmp_path):
     scores = UnitScores.random(stark.teacher_model, seed=1) if has_scores else None
@@ -164,6 +168,7 @@ def test_an_interrupted_run_continues_to_the_same_students(stark, tmp_path):
         assert same_weights(student.load(), expected.load())
 
 
+@pytest.mark.slow
 def test_each_sparse_teacher_has_its_own_cache(tmp_path, monkeypatch):
     # Random scores, so that it is known here which units are removed.
     teacher, _ = teacher_and_student()
@@ -189,6 +194,7 @@ def test_each_sparse_teacher_has_its_own_cache(tmp_path, monkeypatch):
     assert not list(trainer.stages_dir.glob("*/teacher_cache"))
 
 
+@pytest.mark.slow
 def test_single_weights_are_removed_instead_of_heads_and_neurons(stark, tmp_path):
     recorder = Recorder()
     fields = {"unstructured": True, "sparsities": [0.5], "stages_dir": str(stark.stages_dir)}
@@ -226,6 +232,7 @@ def regression_models():
     return {"model": MwpStudentForSequenceClassification.from_encoder(teacher, layers=1), "teacher_model": teacher}
 
 
+@pytest.mark.slow
 def test_a_regression_with_early_stopping(tmp_path):
     rows = [row | {"labels": row["labels"] / 2} for row in tiny_classifier_rows(10)]
     fields = {"prediction_loss": "mse", "sparsities": [0.5], "per_example": True, "round_to": 2}
@@ -244,7 +251,7 @@ def test_a_regression_with_early_stopping(tmp_path):
     assert trainer.trial.load_state().global_step == student.load_state().global_step == 4
 
 
-@pytest.mark.parametrize("make_solver", [tiny_solver, tiny_athena_solver])
+@pytest.mark.parametrize("make_solver", slow_after(1, [tiny_solver, tiny_athena_solver]))
 def test_solvers(make_solver, tmp_path):
     processor = tiny_processor()
     rows = tiny_rows(10)
@@ -346,6 +353,7 @@ def test_impossible_runs_are_refused_before_any_training(fields, make_changes, m
     assert not any(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_a_solver_is_scored_on_problems_with_equations(tmp_path):
     processor = tiny_processor()
     rows = tiny_rows(10)

@@ -27,7 +27,7 @@ from tests.compress.trainers.distilling import (
     without_labels,
 )
 from tests.compress.trainers.task_heads import POSITIONS, TASKS, choice_rows, divergence, question_rows
-from tests.slow_parameters import slow_except
+from tests.slow_parameters import slow_after, slow_except
 
 
 def trainer_of(task, folder, rows=None, teacher=None, student=None, collate=None, given=None, **fields):
@@ -251,7 +251,7 @@ def test_truncated_answers_have_no_hard_label(tmp_path):
     assert losses["loss_soft_start"] == pytest.approx(reference("answers", rows)["loss_soft_start"], rel=1e-4)
 
 
-@pytest.mark.parametrize("task", ["answers", "pretraining", "choices", "replaced tokens"])
+@pytest.mark.parametrize("task", slow_after(2, ["answers", "pretraining", "choices", "replaced tokens"]))
 def test_predictions_of_several_teachers_are_averaged(task, tmp_path):
     rows = TASKS[task].rows(6)
     teachers = [TASKS[task].make(24, 2, seed).eval() for seed in (1, 2)]
@@ -280,7 +280,7 @@ def test_losses_that_need_other_predictions_are_refused(task, tmp_path):
 
 
 @pytest.mark.parametrize("prediction_loss", ["dkd", "mse"])
-@pytest.mark.parametrize("task", ["choices", "tokens"])
+@pytest.mark.parametrize("task", slow_after(1, ["choices", "tokens"]))
 def test_other_prediction_losses(task, prediction_loss, tmp_path):
     live = first_losses(trainer_of(task, tmp_path, prediction_loss=prediction_loss))
     cached = first_losses(trainer_of(task, tmp_path, prediction_loss=prediction_loss, cache_teacher_outputs=True))

@@ -6,6 +6,7 @@ from hf_mwp.solver.corpus import PreTrainingEncoder, encode_corpus
 from hf_mwp.solver.data import DataError
 from hf_mwp.utils.row_store import StoreError
 from tests.pretraining import TAGS, text_processor, tiny_pairs
+from tests.slow_parameters import slow_after
 from tests.solver.corpus.tagging import stored_files
 
 
@@ -61,14 +62,17 @@ def with_another_tag(pairs):
 
 @pytest.mark.parametrize(
     ("pairs", "fields"),
-    [
-        (tiny_pairs(8), {}),
-        (with_another_tag(tiny_pairs(9)), {}),
-        (tiny_pairs(9), {"indexed_numbers": True}),
-        (tiny_pairs(9), {"max_length": 8}),
-        (tiny_pairs(9), {"tags": [*TAGS, "z"]}),
-        (tiny_pairs(9), {"tagger": "ltp"}),
-    ],
+    slow_after(
+        3,
+        [
+            (tiny_pairs(8), {}),
+            (with_another_tag(tiny_pairs(9)), {}),
+            (tiny_pairs(9), {"indexed_numbers": True}),
+            (tiny_pairs(9), {"max_length": 8}),
+            (tiny_pairs(9), {"tags": [*TAGS, "z"]}),
+            (tiny_pairs(9), {"tagger": "ltp"}),
+        ],
+    ),
     ids=["text", "tag", "indexed_numbers", "max_length", "tags", "tagger"],
 )
 def test_any_other_input_makes_another_file(pairs, fields, tmp_path):

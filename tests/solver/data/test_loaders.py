@@ -8,6 +8,7 @@ import pytest
 
 from hf_mwp.solver.data import FEATURES, LOADERS, DataError, load_mwp_dataset, problem_from_row
 from hf_mwp.solver.data.splits import hash_bucket
+from tests.slow_parameters import slow_after
 from tests.solver.data.problem_files import FIXTURES, ids_of, load, write_lines
 
 
@@ -54,7 +55,7 @@ def test_every_row_evaluates_to_its_answer(name):
     assert max(sizes) == NUM_ROWS.get(name, 5)
 
 
-@pytest.mark.parametrize("name", LOADERS)
+@pytest.mark.parametrize("name", slow_after(5, LOADERS))
 def test_truncated_file_is_named_or_counted(name, tmp_path):
     for file in FILES[name]:
         folder = shutil.copytree(folder_of(name), tmp_path / file)

@@ -6,6 +6,7 @@ from torch.nn.functional import cross_entropy, pad
 
 from hf_mwp.solver.batches.tree_batch import TreeBatch
 from hf_mwp.solver.models.gts import GTSConfig, GTSDecoder
+from tests.slow_parameters import slow_after
 from tests.solver.models.naive_gts import NaiveGTS
 
 
@@ -113,7 +114,7 @@ def symbols_of(ids):
 
 
 @pytest.mark.parametrize(("num_beams", "max_length"), [(1, 9), (2, 9), (5, 9), (3, 1), (3, 4)])
-@pytest.mark.parametrize("fields", CASES, ids=str)
+@pytest.mark.parametrize("fields", slow_after(3, CASES), ids=str)
 def test_beams_equal_those_of_the_naive_search(fields, num_beams, max_length):
     case = make_case(**fields)
     with torch.no_grad():
@@ -129,7 +130,7 @@ def test_beams_equal_those_of_the_naive_search(fields, num_beams, max_length):
 
 
 @pytest.mark.parametrize("score_margin", [0.1, 1.0, 3.0])
-@pytest.mark.parametrize("fields", CASES, ids=str)
+@pytest.mark.parametrize("fields", slow_after(3, CASES), ids=str)
 def test_beams_within_a_margin_equal_those_of_the_naive_search(fields, score_margin):
     case = make_case(**fields)
     with torch.no_grad():

@@ -16,7 +16,7 @@ from hf_mwp.compress.trainers import DistillationConfig, DistillationTrainer
 from hf_mwp.solver.models import Solver
 from hf_mwp.solver.models.cut_student import cut_student
 from hf_mwp.solver.training import SolverTrainer, SolverTrainingConfig
-from tests.slow_parameters import slow_except
+from tests.slow_parameters import slow_after, slow_except
 from tests.solver.models.flat_solver import flat_solver, with_flat_decoder
 from tests.solver.training.conftest import QUIET
 from tests.tiny import tiny_processor, tiny_rows
@@ -74,7 +74,7 @@ def test_flat_solver_is_trained_evaluated_saved_and_loaded(build, processor, tmp
     assert type(encoder) is type(solver.encoder)
 
 
-@pytest.mark.parametrize(("build", "loss"), [(with_flat_decoder, "dkd"), (flat_solver, "kd")])
+@pytest.mark.parametrize(("build", "loss"), slow_after(1, [(with_flat_decoder, "dkd"), (flat_solver, "kd")]))
 def test_flat_solver_is_distilled_with_and_without_a_cache(build, loss, processor, tmp_path):
     runs = []
     for is_cached in (False, True):

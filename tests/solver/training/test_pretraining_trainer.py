@@ -132,6 +132,7 @@ def num_numbers(dataset):
     return (np.concatenate(dataset["mask_class"][:]) == NUMBER).sum()
 
 
+@pytest.mark.slow
 def test_masks_are_the_same_without_the_loss_of_tagging(make, processor):
     corpus = Corpus(quantity_pairs(40))
     tagging = make(texts=corpus, train_sampling_strategy="sequential")
@@ -239,6 +240,7 @@ def test_metrics_equal_those_of_one_text_at_a_time(trained):
     assert set(report["tags"]) <= set(TAGS)
 
 
+@pytest.mark.slow
 def test_evaluation_depends_on_the_data_seed_only(make):
     first = make(seed=1, data_seed=9)
     second = make(seed=2, data_seed=9)
@@ -303,6 +305,7 @@ def test_saved_folder_loads_with_all_auto_classes(trained, tmp_path):
     assert MwpProcessor.from_pretrained(tmp_path).indexed_numbers is True
 
 
+@pytest.mark.slow
 def test_loader_workers_mask_alike(make):
     losses = []
     for num_workers in (0, 2):

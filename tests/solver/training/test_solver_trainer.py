@@ -196,6 +196,7 @@ def test_rows_that_cannot_be_encoded_are_left_out_of_training_only(make_trainer,
     assert trainer.evaluate(rows[3:5])["eval_num_problems"] == 2
 
 
+@pytest.mark.slow
 def test_lists_datasets_and_encoded_datasets_are_trained_alike(make_trainer, processor):
     dataset = tiny_dataset(16)
     in_torch = dataset.with_format("torch")

@@ -11,6 +11,7 @@ from hf_mwp.runtime.expressions import Expression
 from hf_mwp.solver.models.athena import AthenaCollator, AthenaConfig, AthenaModel, PlanBatch
 from hf_mwp.solver.models.athena.gold_plan import PlanMaker
 from hf_mwp.solver.models.athena.thought_search import ThoughtSearch
+from tests.slow_parameters import slow_after
 from tests.solver.models.athena.naive_athena import NaiveAthena, gold, naive_form, read
 from tests.test_meta_device import META, OnMeta
 from tests.tiny import tiny_processor
@@ -88,7 +89,7 @@ def assert_close(actual, expected):
     torch.testing.assert_close(actual, expected, rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize("fields", VARIANTS, ids=str)
+@pytest.mark.parametrize("fields", slow_after(3, VARIANTS), ids=str)
 def test_outputs_and_gradients_equal_those_of_the_naive_decoder(fields):
     decoder = new_decoder(**fields)
     states = random_states(len(EQUATIONS)).requires_grad_()
@@ -144,7 +145,7 @@ def test_search_equals_that_of_the_naive_decoder(fields, seed):
     assert not result.capped.any()
 
 
-@pytest.mark.parametrize("fields", VARIANTS, ids=str)
+@pytest.mark.parametrize("fields", slow_after(3, VARIANTS), ids=str)
 @pytest.mark.parametrize("has_targets", [True, False])
 def test_all_parameters_get_a_gradient_whatever_the_targets(fields, has_targets):
     decoder = new_decoder(**fields)
@@ -350,7 +351,7 @@ def test_targets_that_are_not_thoughts_are_named_and_counted():
     assert count == 1  # as the row is the same
 
 
-@pytest.mark.parametrize("fields", [VARIANTS[0], VARIANTS[-1]], ids=str)
+@pytest.mark.parametrize("fields", slow_after(1, [VARIANTS[0], VARIANTS[-1]]), ids=str)
 def test_training_step_waits_for_no_device(fields):
     decoder = new_decoder(**fields | {"dropout": 0.1})
     inputs = {"question_positions": QUESTIONS.to(META), "plans": make_plans(decoder, EQUATIONS).to(META)}
