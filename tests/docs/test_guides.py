@@ -47,8 +47,9 @@ def quicker(text: str) -> str:
     return text
 
 
-@pytest.fixture
-def inside(workspace, monkeypatch):  # noqa: F811
+@pytest.fixture(scope="module")
+def models(workspace):  # noqa: F811
+    """The folder of the user, with the models and problems that guides name."""
     folder = workspace / "facebook" / "bart-base"
     tiny_seq2seq().save_pretrained(folder)
     tiny_tokenizer().save_pretrained(folder)
@@ -58,7 +59,12 @@ def inside(workspace, monkeypatch):  # noqa: F811
     tiny_causal("qwen3").save_pretrained(workspace / "Qwen" / "Qwen3-0.6B")
     rows = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in tiny_rows(6))
     (workspace / "few.jsonl").write_text(rows, encoding="utf-8")
-    monkeypatch.chdir(workspace)
+    return workspace
+
+
+@pytest.fixture
+def inside(models, monkeypatch):
+    monkeypatch.chdir(models)
 
 
 def test_every_guide_shows_something():

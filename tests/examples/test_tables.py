@@ -1,5 +1,7 @@
 """All tables of `examples/reproduce`: options of their stages, folder of their data, and the figures of the papers."""
 
+import functools
+
 import pytest
 
 from hf_mwp.commands.options.stages import options_of
@@ -10,17 +12,19 @@ from tests.examples.scripts import EXAMPLES, check_data_dir, load_script
 from tests.slow_parameters import slow_after
 
 
-TABLES = {}
-for path in sorted((EXAMPLES / "reproduce").glob("*.yaml")):
-    table = Table.from_file(path)
-    TABLES[table.name] = table
+TABLES = {path.stem.replace("_", "-"): path for path in sorted((EXAMPLES / "reproduce").glob("*.yaml"))}
 STARK = [name for name in TABLES if name.startswith("stark")]
 TASKS = "mnli_m mnli_mm mrpc qnli qqp rte stsb sst2".split()
 SWITCHES = ("large_tasks", "paper_protocol", "mrpc", "stsb")
 
 
+@functools.cache
+def table_of(name):
+    return Table.from_file(TABLES[name])
+
+
 def papers(name):
-    return {arm.name: dict(arm.paper) for arm in TABLES[name].arms.values()}
+    return {arm.name: dict(arm.paper) for arm in table_of(name).arms.values()}
 
 
 def check_options(stages):
@@ -30,7 +34,7 @@ def check_options(stages):
 
 @pytest.mark.parametrize("name", slow_after(12, TABLES))
 def test_stages_have_options_of_their_commands_and_the_folder_of_the_data(name, tmp_path):
-    table = TABLES[name]
+    table = table_of(name)
     changes = {"data_dir": "/my/data"} if "data_dir" in table.recipe["variables"] else {}
     reproduction = Reproduction(table, tmp_path, "quick", changes=changes)
     for (arm, seed), recipe in reproduction.recipes.items():
@@ -43,7 +47,7 @@ def test_stages_have_options_of_their_commands_and_the_folder_of_the_data(name, 
 
 @pytest.mark.parametrize("name", slow_after(3, STARK))
 def test_stages_of_optional_columns_have_options_of_their_commands(name, tmp_path):
-    table = TABLES[name]
+    table = table_of(name)
     changes = {switch: True for switch in SWITCHES if switch in table.content.get("variables", {})}
     reproduction = Reproduction(table, tmp_path, "paper", seeds=[42], changes=changes)
     check_options(reproduction.stages(next(iter(table.arms)), 42))

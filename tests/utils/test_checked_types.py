@@ -33,7 +33,7 @@ NAN = float("nan")
         (Callable[[int], int] | None, [print]),
         (Literal["zh", "en"], ["zh"]),
         (type[int], [int]),
-        (torch.nn.Linear, [torch.compile(torch.nn.Linear(1, 1))]),
+        (torch.nn.Linear, [torch.compile(torch.nn.Linear(1, 1), backend="eager")]),
         (str | Sequence[Sequence[int]], ["first", [[1, 2], (3, 4)]]),
         (Any, [object(), None]),
     ],

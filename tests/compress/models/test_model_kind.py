@@ -85,7 +85,7 @@ WRAPPERS = {
     "own": Wrapper,
     "own of own": lambda model: Wrapper(Wrapper(model)),
     "DDP of peft": lambda model: FakeDDP(lora(model)),
-    "compiled own": lambda model: torch.compile(Wrapper(model)),
+    "compiled own": lambda model: torch.compile(Wrapper(model), backend="eager"),
     "own of peft": lambda model: Wrapper(lora(model)),
 }
 
