@@ -108,6 +108,7 @@ def test_student_may_have_a_tokenizer_of_its_own(teacher, solver_in_other_tokens
     assert "鸡" in MwpProcessor.from_pretrained(folder).tokenizer.get_vocab()
 
 
+@pytest.mark.slow
 def test_all_hidden_losses_are_trained_together(distil):
     losses = "mse attention attention_mean fsp nst cka cosine procrustes gram pkd ckd minilm".split()
     folder = distil("--student_layers=2", "--prediction_loss=dkd", f"--hidden_loss={'+'.join(losses)}")

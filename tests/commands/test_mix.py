@@ -75,6 +75,7 @@ def test_solvers_are_averaged(siblings, tmp_path, output_of):
         torch.testing.assert_close(mean, (weights[0][name] + weights[1][name] + weights[2][name]) / 3)
 
 
+@pytest.mark.slow
 def test_number_reading_is_chosen_for_solvers_that_differ_in_it(siblings, tmp_path, error_of):
     processor = tiny_processor()
     processor.number_reading = "people"

@@ -115,6 +115,7 @@ def test_models_own_folder_may_be_named(model, problems, fits, tmp_path, output_
     assert contents(folder).keys() == contents(model).keys()
 
 
+@pytest.mark.slow
 def test_fit_is_the_same_each_time(model, problems, tmp_path, output_of):
     output_of("rerank", "--model", model, "--dataset", problems, "--num_beams=6", "--output_dir", tmp_path)
     assert (tmp_path / "plausibility.json").read_text("utf-8") == (model / "plausibility.json").read_text("utf-8")

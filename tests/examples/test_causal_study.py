@@ -75,6 +75,7 @@ def test_problem_that_cannot_be_scored_is_left_out(text, equation):
     assert text_row(problem_of(text, equation), "mawps") is None
 
 
+@pytest.mark.slow
 def test_training_texts_are_unique_and_differ_from_test_texts_in_more_than_numbers(tmp_path):
     rows = []
     for index in range(1003):

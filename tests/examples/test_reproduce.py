@@ -165,6 +165,7 @@ def test_results_are_drawn_again_and_joined(argv, folder, commands, tmp_path):
     assert len(joined.parts) == 2
 
 
+@pytest.mark.slow
 def test_failed_arm_is_named_at_the_end(argv, folder, commands, capsys):
     def train(argv):
         commands.train(argv)

@@ -192,6 +192,7 @@ def task_of(glue, name="rte", **fields):
     return GlueTask(TaskArguments(task=name, data_dir=str(glue), **fields))
 
 
+@pytest.mark.slow
 def test_regression_is_trained_and_predicts_values(glue, encoder, tmp_path):
     options = ["--encoder", encoder, *QUICK, "--max_steps=1", "--max_train_samples=16"]
     options += ["--eval_strategy=steps", "--eval_steps=1", "--lora_rank=2", "--lora_targets", "query"]

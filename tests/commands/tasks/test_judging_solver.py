@@ -37,6 +37,7 @@ def test_solver_is_trained_and_evaluated(folder, problems, tmp_path, output_of):
     assert num_correct == report["answer_accuracy"] * len(records)
 
 
+@pytest.mark.slow
 def test_search_at_its_limit_is_reported(folder, tmp_path, output_of):
     solver, processor = load_solver(str(folder))
     solve = pipeline("math-word-problem", model=solver, processor=processor)

@@ -312,6 +312,7 @@ def test_models_that_cannot_be_made_are_named(options, message, translator, pair
     assert message in error_of(*argv, *options)
 
 
+@pytest.mark.slow
 def test_generated_texts_become_training_data(translator, pairs, tmp_path, error_of):
     labels = tmp_path / "labels"
     options = ["--model", translator, *SEQ2SEQ, "--num_beams=3", "--num_return_sequences=2", "--keep_fraction=0.5"]

@@ -71,6 +71,7 @@ def test_accumulation_and_loader_processes_change_nothing(cached_trainer):
         assert losses_of(entry) == pytest.approx(losses_of(other_entry), rel=1e-4, abs=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_a_cached_teacher_in_half_precision_equals_the_live_one(cached_trainer, processor, dtype):
     # The batches of the cache have more numbers than those of the training.

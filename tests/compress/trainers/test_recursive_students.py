@@ -185,6 +185,7 @@ def test_chains_that_cannot_end_are_refused(tmp_path):
         classifier_generations(tmp_path, least_metric=0.5, metric_for_best_model="accuracy")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make_solver", [tiny_solver, tiny_athena_solver])
 def test_solvers(make_solver, tmp_path):
     processor = tiny_processor()

@@ -52,6 +52,7 @@ def test_a_cache_is_of_all_teachers(solver_trainer, processor):
     assert folders[1] == folders[-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cached", [False, True])
 def test_a_second_teacher_with_another_tokenizer_teaches_the_same(
     solver_trainer, processor, teacher_processor, teacher_in_other_tokens, cached

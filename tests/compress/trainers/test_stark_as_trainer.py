@@ -168,6 +168,7 @@ def kill(trainer, sparsity):
         trainer.add_callback(Kill())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("names_folder", [False, True])
 def test_interrupted_run_resumes(names_folder, tmp_path):
     with pytest.raises(InterruptedError):
@@ -189,6 +190,7 @@ def test_impossible_calls_of_train_are_refused(tmp_path):
     assert not any(tmp_path.glob("stages/*/*"))
 
 
+@pytest.mark.slow
 def test_only_the_best_student_is_published(hub, tmp_path):
     fields = ONE_EPOCH | {"push_to_hub": True, "hub_model_id": "user/student"}
     trainer = classifier_trainer(tmp_path, fields, processing_class=tiny_tokenizer())

@@ -247,6 +247,7 @@ def test_processes_share_a_corpus(tmp_path):
     assert corpora == [tagged(make_texts(40))] * 4
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_corpus(tmp_path, monkeypatch):
     monkeypatch.setattr(tagged_corpus, "SHARD_SIZE", 32)
 
