@@ -166,6 +166,9 @@ def _candidate_records(answer: Answer, limit: int | None) -> list[dict[str, Any]
     for ranked in answer.ranked[:limit]:
         record = _described(ranked.expression, answer.problem, ranked.log_probability)
         record |= {"plausibility": round(ranked.plausibility, 4), "violations": list(ranked.violations)}
+        if ranked.rounding is not None:
+            record |= {"quotient": record["value"], "rounded": ranked.rounding}
+            record |= {"answer": float(ranked.value), "value": str(ranked.value)}
         records.append(record)
     if answer.displaced:
         records[0]["instead_of"] = answer.instead_of("equation", "answer")

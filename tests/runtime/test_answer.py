@@ -4,6 +4,7 @@ import pytest
 
 from hf_mwp.runtime.answer import Answer, Beam, answer_records, read_trees
 from hf_mwp.runtime.expressions import Expression
+from hf_mwp.runtime.plausibility import PlausibilityReranker
 from hf_mwp.runtime.problems import MathWordProblem
 from tests.tiny import tiny_processor
 
@@ -40,3 +41,12 @@ def test_uncertain_numbers_are_named_in_the_warnings():
     assert (record["value"], record["warnings"], record["warning"]) == ("9", [message], message)
     (record,) = answer_records(Answer(MathWordProblem("小明有12个，吃了3个"), beam))
     assert "warnings" not in record and "warning" not in record
+
+
+def test_rounded_answers_have_their_quotient():
+    problem = MathWordProblem("50个小朋友去划船，每条船坐6人，至少要租多少条船？")
+    trees = ((Expression.from_infix("N0/N1"), -0.1),)
+    ranked = tuple(PlausibilityReranker.from_pretrained("zh").rerank(problem, trees))
+    (record,) = answer_records(Answer(problem, Beam(trees, unknown_share=0.0), ranked))
+    fields = [record[name] for name in ("equation", "value", "answer", "rounded", "quotient")]
+    assert fields == ["50/6", "9", 9.0, "up", "25/3"]

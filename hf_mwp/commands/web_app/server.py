@@ -146,7 +146,7 @@ def solve(solver: RuntimeSolver, text: str) -> dict[str, Any]:
     for record in records:
         value = record["value"]
         if value is not None and value not in answers:
-            answers[value] = _shown_answer(record, probabilities[value])
+            answers[value] = _shown_answer(record, probabilities[record.get("quotient", value)])
     first = records[0]
     result: dict[str, Any] = {
         "answers": list(answers.values())[:SHOWN],
@@ -164,7 +164,10 @@ def _shown_answer(record: dict[str, Any], probability: float) -> dict[str, Any]:
     shown["decimal"] = decimal_form(record["value"])
     shown["written"] = written_equation(record["equation"])
     shown["probability"] = probability
-    shown["violations"] = [in_both_languages(violation) for violation in record.get("violations", ())]
+    remarks = list(record.get("violations", ()))
+    if "rounded" in record:
+        remarks.append(f"rounded {record['rounded']}")
+    shown["violations"] = [in_both_languages(remark) for remark in remarks]
     return shown
 
 

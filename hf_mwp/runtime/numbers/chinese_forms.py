@@ -6,6 +6,7 @@ from .chinese_amounts import CHINESE_AMOUNTS
 from .chinese_misprints import CHINESE_MISPRINTS
 from .chinese_money import CHINESE_MONEY, SHORTENED_MONEY
 from .chinese_numbers import CHARACTER, CHARACTERS, COUNTER, NUMERAL, START, UNIT, number_of
+from .chinese_people import CHINESE_PEOPLE
 from .chinese_shares import CHINESE_SHARES
 from .number_form import CONTEXT, FormMatch, NumberForm, no_number, number_match, text_around, text_before
 
@@ -93,6 +94,7 @@ _RATIO_NUMERAL = "[一二两三四五六七八九十]{1,2}"
 
 
 CHINESE_FORMS = (
+    *CHINESE_PEOPLE,
     *CHINESE_SHARES,
     *SHORTENED_MONEY,
     *CHINESE_AMOUNTS,

@@ -121,6 +121,23 @@ class CandidateAnswer:
         """Return the operator of the root, or `""` if the tree is a single number."""
         return self.steps[-1].operator if self.steps else ""
 
+    @property
+    def rounding(self) -> str | None:
+        """Return how the answer is rounded to whole things (`"up"` or `"down"`): a quotient with a remainder, if the
+        question asks for the number that suffices, or that can be had."""
+        if self.last_operator != "/" or not isinstance(self.value, Fraction) or self.value < 0 or is_whole(self.value):
+            return None
+        return self.question.rounding
+
+    @property
+    def rounded_value(self) -> Number:
+        """Return the value, rounded if the question asks for whole things."""
+        if self.rounding == "up":
+            return Fraction(math.ceil(self.value))
+        if self.rounding == "down":
+            return Fraction(math.floor(self.value))
+        return self.value
+
     @cached_property
     def dimensions(self) -> Dimensions:
         """Return the units of the operations."""

@@ -66,7 +66,7 @@ class PlausibilityError(UsageError):
 class RankedAnswer:
     """An answer ranked by a re-ranker."""
 
-    value: Number
+    value: Number  # rounded if `rounding` is set
     expression: Expression  # most probable tree with this value, over number slots
     log_probability: float  # of this tree
     rank: int  # of this tree in the beam, from 0
@@ -76,6 +76,9 @@ class RankedAnswer:
     # Reasons against it, most important first: faults of its own for the first answer and impossible ones, then
     # comparisons with the first answer.
     violations: tuple[str, ...] = ()
+    # "up" or "down" if the value is a quotient that was rounded to whole things: 50 children need 9 boats for 6 each.
+    # The features are those of the quotient, which seldom is the answer to any other question.
+    rounding: str | None = None
 
 
 @checked
@@ -196,7 +199,11 @@ class PlausibilityReranker:
                 if ranked:
                     # The first answer is the most plausible one.
                     plausibility = min(plausibility, ranked[0].plausibility)
-            ranked.append(RankedAnswer(answer.value, *answer.best, plausibility, tuple(violations[:MOST_VIOLATIONS])))
+            if answer.rounding is not None:
+                # They are about the quotient.
+                violations = []
+            violations = tuple(violations[:MOST_VIOLATIONS])
+            ranked.append(RankedAnswer(answer.rounded_value, *answer.best, plausibility, violations, answer.rounding))
         return ranked
 
     def _confidence(self, share: float, row: Sequence[float]) -> float:

@@ -60,6 +60,9 @@ class QuestionWords:
         # Words before the number of a rate, and words after a share or multiple.
         self.rate = _pattern(_any_of(content["rates"]))
         self.ratio = _pattern(rf"\s*(?:{_any_of(content['ratios'])})")
+        # Words that ask for the whole things that suffice, or that can be had.
+        self.rounded_up = _pattern(_any_of(content["rounded_up"]))
+        self.rounded_down = _pattern(_any_of(content["rounded_down"]))
         # Words in the text of a problem whose answer may be negative.
         self.negatives = _pattern(_any_of(content["negatives"]))
         # A word (in Chinese, a character), and function words to ignore.
@@ -112,6 +115,7 @@ class Question:
     asked: tuple[float, ...]
     related: tuple[float, ...]
     may_be_negative: bool  # the answer; no feature uses this
+    rounding: str | None = None  # how a quotient is rounded to whole things: "up", "down", or not at all
 
     @classmethod
     def read(cls, problem: MathWordProblem, trees: Sequence[tuple[Expression, float]] = ()) -> Question:
@@ -160,6 +164,7 @@ class Question:
             or not answer_kinds <= NEVER_NEGATIVE
             or "difference" in cues
             or bool(is_signed),
+            rounding=_rounding(question, answer_kinds, words),
         )
 
     @cached_property
@@ -175,6 +180,17 @@ class Question:
     def all_whole(self) -> bool:
         """Return whether all numbers in the text are integers."""
         return all(value.denominator == 1 for value in self.values)
+
+
+def _rounding(question: str, kinds: set[str], words: QuestionWords) -> str | None:
+    """Return how the question for a number of things rounds a quotient, or `None` if it does not."""
+    if kinds != {"counted"}:
+        return None
+    if words.rounded_down.search(question):
+        return "down"
+    if words.rounded_up.search(question):
+        return "up"
+    return None
 
 
 def _count_used(trees: Sequence[tuple[Expression, float]]) -> int:

@@ -54,7 +54,11 @@ class PredictionScore:
 
 @checked
 def score_prediction(
-    problem: MathWordProblem, prediction: Expression | None, answer_match: str = "annotated", tolerance: float = 1e-4
+    problem: MathWordProblem,
+    prediction: Expression | None,
+    answer_match: str = "annotated",
+    tolerance: float = 1e-4,
+    rounded: Fraction | float | None = None,
 ) -> PredictionScore:
     """
     Score the predicted equation of a problem.
@@ -65,6 +69,8 @@ def score_prediction(
         prediction ([`Expression`] or `None`): Predicted tree with number slots (`N0`), or `None` if there is no
             prediction.
         answer_match (`str`, *optional*), tolerance (`float`, *optional*, defaults to 1e-4): See [`answers_match`].
+        rounded (`Fraction`, `int` or `float`, *optional*): Answer to compare instead of the value of the prediction,
+            which was rounded to it.
     """
     # Find the target equation and the reference answer.
     target = None
@@ -92,7 +98,7 @@ def score_prediction(
             bound_target = target.bind(problem.numbers)
             same = equations_match(bound, bound_target)
             canonical = equations_match(bound, bound_target, canonical=True)
-        value = prediction.evaluate(problem.numbers)
+        value = prediction.evaluate(problem.numbers) if rounded is None else rounded
     except ExpressionError as error:
         detail = str(error)
     if reference is None:

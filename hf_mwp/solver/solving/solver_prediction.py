@@ -27,7 +27,10 @@ class SolverPrediction(Answer):
     @cached_property
     def score(self) -> PredictionScore:
         """Score of the prediction, with the reason for a failure."""
-        return score_prediction(self.problem, self.expression, answer_match=self.answer_match)
+        rounded = None
+        if self.ranked and self.ranked[0].rounding is not None:
+            rounded = self.ranked[0].value
+        return score_prediction(self.problem, self.expression, answer_match=self.answer_match, rounded=rounded)
 
     @property
     def is_right(self) -> bool | None:

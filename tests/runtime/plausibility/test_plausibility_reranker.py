@@ -1,6 +1,7 @@
 import dataclasses
 import math
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,33 @@ def test_equal_values_vote_together():
     ranked = reranker().rerank(PEOPLE, beam(("N0+N1", 0.3), ("N0-N1", 0.2), ("N0-N1*1", 0.2)))
     assert [(answer.value, answer.rank) for answer in ranked] == [(3, 1), (7, 0)]
     assert ranked[0].expression.to_infix() == "N0-N1"
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "value", "rounding"),
+    [
+        ("50个小朋友去划船，每条船坐6人，至少要租多少条船？", "zh", 9, "up"),
+        ("有50米布，做一套衣服用6米，最多能做多少套？", "zh", 8, "down"),
+        ("50 children go by van. Each van holds 6 children. How many vans are needed?", "en", 9, "up"),
+        ("There are 50 eggs. A box holds 6 eggs. How many full boxes are there?", "en", 8, "down"),
+        # Amounts have fractions, and so have questions without such words.
+        ("50千克米，每袋装6千克，平均每人至少要多少千克？", "zh", Fraction(25, 3), None),
+        ("50 eggs are shared by 6 people. How many eggs does each person get?", "en", Fraction(25, 3), None),
+    ],
+)
+def test_quotients_are_rounded_to_whole_things(text, language, value, rounding):
+    (answer,) = reranker(language).rerank(MathWordProblem(text, language=language), beam(("N0/N1", 1.0)))
+    assert (answer.value, answer.rounding) == (value, rounding)
+    if rounding is not None:
+        assert answer.violations == ()
+
+
+def test_only_quotients_with_a_remainder_are_rounded():
+    problem = MathWordProblem(
+        "48 of 50 children go by van. Each van holds 6. How many vans are needed?", language="en"
+    )
+    ranked = reranker("en").rerank(problem, beam(("N0/N2", 0.5), ("N0-N1/N2", 0.25), ("N0/N0", 0.1)))
+    assert [(answer.value, answer.rounding) for answer in ranked] == [(8, None), (Fraction(119, 3), None), (1, None)]
 
 
 def test_absurd_answers_are_ranked_last_with_their_violations():

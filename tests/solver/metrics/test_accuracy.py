@@ -67,6 +67,13 @@ def test_equation_value_is_compared_with_the_target_equation():
     assert score(CONFLICT, "N0").answer_correct
 
 
+def test_rounded_answer_is_compared():
+    problem = MathWordProblem("50 children, 6 in a van. How many vans?", answer="9", language="en")
+    assert not score(problem, "N0/N1").answer_correct
+    rounded = score(problem, "N0/N1", rounded=Fraction(9))
+    assert (rounded.answer_correct, rounded.value, rounded.reason) == (True, 9, "correct")
+
+
 def test_missing_answers_and_equations():
     assert score_of_text("N0+N1", equation="4+2").answer_correct
     unlabelled = score_of_text("N0+N1")

@@ -6,13 +6,14 @@ import pytest
 import torch
 
 import hf_mwp
+from hf_mwp.runtime.answer import Beam
 from hf_mwp.runtime.expressions import Expression
 from hf_mwp.runtime.plausibility import FEATURES, PlausibilityError, PlausibilityReranker
 from hf_mwp.runtime.problems import MathWordProblem
 from hf_mwp.solver.metrics import FAILURE_REASONS
 from hf_mwp.solver.solving import kept_records
 from hf_mwp.solver.solving.solve_problems import solve_batch
-from hf_mwp.solver.solving.solver_prediction import read_predictions
+from hf_mwp.solver.solving.solver_prediction import SolverPrediction, read_predictions
 from hf_mwp.utils.usage_error import UsageError
 from tests.tiny import tiny_athena_solver, tiny_processor, tiny_rows, tiny_solver
 
@@ -202,6 +203,16 @@ def test_reranker_selects_an_answer_and_the_solvers_answer_is_kept(solver):
         hf_mwp.solve_problems(*solver, rows, reranker=reranker, num_beams=3)
     with pytest.raises(PlausibilityError, match="'zh', not 'en'"):
         hf_mwp.solve_problems(*solver, [*rows, {"text": "5 apples", "language": "en"}], reranker=reranker)
+
+
+def test_prediction_with_a_rounded_answer_is_right():
+    problem = MathWordProblem("50个小朋友去划船，每条船坐6人，至少要租多少条船？", answer="9")
+    trees = ((Expression.from_infix("N0/N1"), -0.1),)
+    ranked = tuple(PlausibilityReranker.from_pretrained("zh").rerank(problem, trees))
+    prediction = SolverPrediction(problem, Beam(trees), ranked)
+    assert prediction.is_right
+    assert prediction.to_dict()["value"] == 9
+    assert not prediction.without_reranking().is_right
 
 
 def test_labels_are_the_first_trees_with_the_answer(solver):
