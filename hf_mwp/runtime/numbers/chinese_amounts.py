@@ -99,6 +99,9 @@ def _joined(match: re.Match[str], text: str) -> FormMatch:
     return number_match(match, int("".join(to_half_width(match[0]).split())))
 
 
+_PART = f"(?:{DIGITS}|{NUMERAL})"  # of a number in several scales
+
+
 def _scaled(match: re.Match[str], text: str) -> FormMatch | None:
     """3万5千: one number."""
     total = Fraction(0)
@@ -182,7 +185,9 @@ _TIME_WORDS = re.compile(
     "上午|下午|早上|晚上|中午|早晨|傍晚|凌晨|时刻|开始|结束|出发|到达|开往|开车|开到|上学|放学|放映|起床"
     r"|开门|关门|起飞|降落|营业|睡觉|上课|下课|上班|下班|\d[:：]\d\d\s?[到至~～—-]\s?\d{1,2}[:：]\d\d"
 )
-_TIME_IN_WORDS = re.compile(r"[时点](?:[\d零一二三四五六七八九十]{1,3}分|半|[一三]刻)")
+_TIME_WITH_MINUTES = re.compile(
+    r"[时点](?:[\d零一二三四五六七八九十]{1,3}分|半|[一三]刻|[0-5]\d(?=[到至睡起出开上下放，,。]))|\d[:：]\d\d"
+)
 _PART_OF_AN_HOUR = re.compile(r"[\d一二两三四五六七八九十][点时](?:半|[一三]刻)")
 _NEXT_DAY = re.compile("(?:第二天|次日|隔天|翌日)(?:的?(?:早上|早晨|清晨|凌晨|上午|中午))?\\Z")
 _EARLIER_TIME = re.compile(r"\d[:：]\d\d|[\d一二三四五六七八九十][时点]")
@@ -215,7 +220,7 @@ def _clock_time(match: re.Match[str], text: str) -> FormMatch | None:
             return None
         return number_match(match, hours + 12, group="hours")
     # In words, two times with minutes: 9时 and 35分 may be numbers of their own.
-    num_times = len(_TIME_IN_WORDS.findall(around))
+    num_times = len(_TIME_WITH_MINUTES.findall(around))
     if ":" not in match[0] and "：" not in match[0] and num_times < 2 and not _PART_OF_AN_HOUR.search(around):
         return None
     if is_afternoon:
@@ -288,9 +293,11 @@ CHINESE_AMOUNTS = (
     ),
     NumberForm(
         "several scales",
-        re.compile(rf"{START}(?:{DIGITS}|{NUMERAL})万(?:{DIGITS}|{NUMERAL})千(?![米克瓦升])"),
+        re.compile(
+            rf"{START}(?:{_PART}万零?{_PART}(?:千(?:零?{_PART}百)?|百)|\d{{1,2}}千零?{_PART}百)(?![米克瓦升分])"
+        ),
         _scaled,
-        "万",
+        "万 千",
     ),
     NumberForm(
         "metres and decimals",
@@ -329,7 +336,7 @@ CHINESE_AMOUNTS = (
         "clock time in words",
         re.compile(
             rf"{START}(?P<hours>\d{{1,2}}|[一二两三四五六七八九十]{{1,3}})(?:时|点钟?)"
-            rf"(?:(?P<minutes>\d{{1,2}}|[零一二三四五六七八九十]{{1,3}})分(?![钟米之])|(?P<part>半|[一三]刻(?!钟))|(?![间\d多辰候半{CHARACTERS}]))"
+            rf"(?:(?P<minutes>\d{{1,2}}|[零一二三四五六七八九十]{{1,3}})(?:分(?![钟米之])|(?<=点[0-5]\d)(?=[到至睡起出开上下放，,。]))|(?P<part>半|[一三]刻(?!钟))|(?![间\d多辰候半{CHARACTERS}]))"
         ),
         _clock_time,
         "时 点",

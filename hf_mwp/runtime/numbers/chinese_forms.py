@@ -6,7 +6,6 @@ from .chinese_amounts import CHINESE_AMOUNTS
 from .chinese_misprints import CHINESE_MISPRINTS
 from .chinese_money import CHINESE_MONEY, SHORTENED_MONEY
 from .chinese_numbers import CHARACTER, CHARACTERS, COUNTER, NUMERAL, START, UNIT, number_of
-from .chinese_people import CHINESE_PEOPLE
 from .chinese_shares import CHINESE_SHARES
 from .number_form import CONTEXT, FormMatch, NumberForm, no_number, number_match, text_around, text_before
 
@@ -94,7 +93,6 @@ _RATIO_NUMERAL = "[一二两三四五六七八九十]{1,2}"
 
 
 CHINESE_FORMS = (
-    *CHINESE_PEOPLE,
     *CHINESE_SHARES,
     *SHORTENED_MONEY,
     *CHINESE_AMOUNTS,
@@ -154,9 +152,12 @@ CHINESE_FORMS = (
     NumberForm("names with numerals", re.compile(rf"(?<![零一二两三四五六七八九十百千万亿\d])(?:{_NAMES})"), _name),
     NumberForm(
         "numbered buildings and lines",
-        re.compile(r"(?<![\d.．-])\d{1,3}(?=号(?:楼|线|店|门|房|院|厅|车厢|教室)|路(?:公交|公共|汽车|车))"),
+        re.compile(
+            r"(?<![\d.．-])\d{1,3}(?=号(?:楼|线|店|门|房|院|厅|车厢|教室)|路(?:公交|公共|汽车|车)|单元(?![测检考格]))"
+            r"|(?:(?<=单元)|(?<=号楼)|(?<=[一二三四五六七八九十\d]楼))[1-9]\d{2,3}(?=[室房号，,。；;]|\Z)"
+        ),
         no_number,
-        "号 路",
+        "号 路 单元 楼",
     ),
     NumberForm("names", re.compile(r"(?<![A-Za-z\d])(?:[GDKTZC]\d{1,4}(?=次|列车)|[Mm][Pp][34]|H2O|CO2)"), no_number),
 )

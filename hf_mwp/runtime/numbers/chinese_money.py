@@ -10,7 +10,7 @@ from .digit_numbers import literal_of
 from .number_form import FormMatch, NumberForm, asks_for, number_match, text_around
 
 
-_END_OF_AMOUNT = r"包邮|[买卖/／]|[，。；、,;？?！!）)\s]|一[斤本个支盒瓶千公张根块袋枚包条杯]|\Z|的"
+_END_OF_AMOUNT = r"包邮|[买卖/／]|[，。；、,;？?！!）)\s]|一[斤本个支盒瓶千公张根块袋枚包条杯]|\Z|的|全部?[卖买]"
 
 
 def _shortened_money(match: re.Match[str], text: str) -> FormMatch | None:

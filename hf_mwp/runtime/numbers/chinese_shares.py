@@ -106,6 +106,14 @@ def _share_in_tenths(match: re.Match[str], text: str) -> FormMatch | None:
     return number_match(match, tenths / 10, percent_literal(10 * tenths))
 
 
+def _ratio(match: re.Match[str], text: str) -> FormMatch | None:
+    """按3比2分: 3:2, as the solvers know it."""
+    value = number_of(match["number"])
+    if value is None:
+        return None
+    return number_match(match, value, unit=":")
+
+
 def _times(match: re.Match[str], text: str) -> FormMatch | None:
     """四倍, 两倍半."""
     value = number_of(match["number"])
@@ -206,10 +214,18 @@ CHINESE_SHARES = (
         "tenths",
         re.compile(
             rf"{START}(?P<tenths>\d(?:[.．]\d)?|[一二两三四五六七八九])\s?成(?P<hundredths>[一二三四五六七八九]|[1-9](?![\d.．]))?"
-            r"(?=\s?(?:[，。．；、,;.？?！!）)]|后|多|时|是|给|用|已|都|的[利产]|\Z|左右|以上))"
+            r"(?=\s?(?:[，。．；、,;.？?！!）)]|后|多|时|是|给|用|已|都|的[利产]|定价|出售|卖|\Z|左右|以上))"
         ),
         _share_in_tenths,
         "成",
+    ),
+    NumberForm(
+        "ratios in words",
+        re.compile(
+            rf"{START}(?P<number>\d{{1,3}}|[一二两三四五六七八九十])比(?=(?:\d{{1,3}}|[一二两三四五六七八九十])(?:分|的比|来分|混合|配|调))"
+        ),
+        _ratio,
+        "比",
     ),
     NumberForm("times", re.compile(rf"{START}(?P<number>{NUMBER})\s?倍(?P<half>半)?"), _times, "倍"),
     NumberForm("doublings", re.compile("翻(?:了|上)?(?P<number>[一1两二2三3])番"), _doublings, "番"),

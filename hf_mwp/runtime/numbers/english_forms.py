@@ -7,7 +7,6 @@ from .english_amounts import ENGLISH_AMOUNTS
 from .english_names import ENGLISH_NAMES
 from .english_numbers import IGNORE_CASE, NUMBER, ONE_TO_NINE, after_words, number_of
 from .english_numerals import BELOW_100, ONES, TENS
-from .english_people import ENGLISH_PEOPLE
 from .english_shares import ENGLISH_SHARES
 from .english_times import ENGLISH_TIMES
 from .number_form import FormMatch, NumberForm, misread_number, number_match
@@ -84,7 +83,6 @@ def _joined(match: re.Match[str], text: str) -> FormMatch:
 _TENS = "|".join(TENS)
 
 ENGLISH_FORMS = (
-    *ENGLISH_PEOPLE,
     *ENGLISH_SHARES,
     NumberForm(
         "below zero",
@@ -97,7 +95,10 @@ ENGLISH_FORMS = (
     ),
     NumberForm(
         "negative",
-        re.compile(rf"(?:\bnegative|(?:\A|(?<=\bis )|(?<=\bwas ))minus)\s(?P<number>{NUMBER})", IGNORE_CASE),
+        re.compile(
+            rf"(?:\bnegative|(?:\A|(?<=\bis )|(?<=\bwas )|(?<=\bat )|(?<=\bto ))minus)\s(?P<number>{NUMBER})",
+            IGNORE_CASE,
+        ),
         _negative,
         "negative minus",
     ),

@@ -51,6 +51,13 @@ def _year(match: re.Match[str], text: str) -> FormMatch | None:
     return no_number(match, text)
 
 
+def _floor(match: re.Match[str], text: str) -> FormMatch | None:
+    """Their flat on the 3rd floor, in a text without other floors."""
+    if text.lower().count("floor") > 1:
+        return None
+    return no_number(match, text)
+
+
 def _age(match: re.Match[str], text: str) -> FormMatch | None:
     """A 5-year-old boy: no number unless the text is about ages."""
     rest = _AGE_ADJECTIVE.sub("", text[match.end() : match.end() + CONTEXT])
@@ -138,7 +145,10 @@ ENGLISH_NAMES = (
     NumberForm(
         "names",
         re.compile(
-            r"\b(?:Room|Route|Highway|Interstate|Flight|Bus|Class|Platform|Exit|Building|Train|Team|Group|Box)"
+            r"\b(?i:flat|apartment|apt\.?|unit) \d{1,4}[A-Za-z]?\b"
+            r"|\b(?i:won|lost|drew|tied) \d{1,2}\s?[-–]\s?\d{1,2}\b"
+            r"|\b(?:in|from) (?:class|year) \d{1,2}(?![\d.,]\d)\b"
+            r"|\b(?:Room|Route|Highway|Interstate|Flight|Bus|Class|Platform|Exit|Building|Train|Team|Group|Box)"
             r" \d{1,4}\b"
             # "He can clean his room 4 minutes faster" has a number.
             r"|\b(?:room|route|highway|flight) \d{1,4}"
@@ -149,7 +159,10 @@ ENGLISH_NAMES = (
         ),
         no_number,
         "room route highway interstate flight bus class platform exit building train team group box"
-        " i- # tram line mp3 mp4 h2o co2 b12 b6 a4 5g",
+        " i- # tram line mp3 mp4 h2o co2 b12 b6 a4 5g flat apartment apt unit won lost drew tied year",
+    ),
+    NumberForm(
+        "floors", re.compile(r"\b\d{1,2}(?:st|nd|rd|th) floor\b", re.IGNORECASE), _floor, "floor", at_digits=True
     ),
     NumberForm(
         "numbers of buses and houses",

@@ -4,18 +4,22 @@ from dataclasses import dataclass, replace
 
 from hf_mwp.utils.checked_types import checked
 
+from .chinese_dates import CHINESE_DATES
 from .chinese_forms import CHINESE_COUNTS, CHINESE_FORMS
 from .chinese_headings import CHINESE_HEADINGS
 from .chinese_intervals import CHINESE_INTERVALS
 from .chinese_money import CONVERTED_MONEY
 from .chinese_numerals import find_chinese_numerals
 from .chinese_offers import CHINESE_OFFERS
+from .chinese_people import CHINESE_PEOPLE
 from .chinese_periods import CHINESE_PERIODS, PARTS_OF_AN_HOUR
 from .digit_numbers import find_digit_numbers
 from .english_coins import ENGLISH_COINS
+from .english_dates import ENGLISH_DATES
 from .english_forms import ENGLISH_FORMS
 from .english_intervals import ENGLISH_INTERVALS
 from .english_numerals import find_english_numerals
+from .english_people import ENGLISH_PEOPLE
 from .english_periods import ENGLISH_PERIODS
 from .number_form import FormMatch, find_forms
 from .number_mention import IN_DIGITS, NumberMention
@@ -39,13 +43,23 @@ _FORMS = {
         *WRITTEN_FORMS,
         *CHINESE_OFFERS,
         *CHINESE_INTERVALS,
+        *CHINESE_DATES,
+        *CHINESE_PEOPLE,
         *CHINESE_PERIODS,
         *CHINESE_FORMS,
         *PARTS_OF_AN_HOUR,
         *CONVERTED_MONEY,
         *CHINESE_COUNTS,
     ),
-    ("en", "people"): (*WRITTEN_FORMS, *ENGLISH_COINS, *ENGLISH_INTERVALS, *ENGLISH_PERIODS, *ENGLISH_FORMS),
+    ("en", "people"): (
+        *WRITTEN_FORMS,
+        *ENGLISH_COINS,
+        *ENGLISH_INTERVALS,
+        *ENGLISH_DATES,
+        *ENGLISH_PERIODS,
+        *ENGLISH_PEOPLE,
+        *ENGLISH_FORMS,
+    ),
 }
 _MAX_NUMERAL_BITS = 400  # the decimal digits of numerator and denominator must fit into a literal
 _NUMERAL_FINDERS = {"en": find_english_numerals, "zh": find_chinese_numerals}

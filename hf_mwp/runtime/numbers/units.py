@@ -109,11 +109,16 @@ _UNIT_BEHIND = {
 _ASKED_UNIT = {
     "zh": re.compile(rf"(?:多少|几)(?:个)?({unit_names('zh')})(?![A-Za-z²³^*/／每])"),
     "en": re.compile(
-        rf"\b(?:how many(?: more| total)?|how much [^.?!]{{1,80}} in) ({unit_names('en')})\b(?! per\b)", re.IGNORECASE
+        r"\b(?:how many(?: more| total)?"
+        r"|(?:how much|find|what(?:'s| is| was| will)|calculate|work out) [^.?!]{1,80} in)"
+        rf" ({unit_names('en')})\b(?! per\b)",
+        re.IGNORECASE,
     ),
 }
 _ASKED_POWER = re.compile(r"(?:多少|几)个?(?:平方|立方)(千米|[分厘毫]?米)(?![/／每])")
-# Words by which the quantities of a text keep their units, and scales of maps.
+# Words of scales and proportions, and percentages, by which the quantities of a text keep their units. A percentage
+# of a quantity may be asked for in another unit: 2千克盐水，含盐15%，有盐多少克.
+_PROPORTIONS = re.compile(r"∶|[/／]|\d\s?[:：]\s?\d|比例|之比|的比|图上|地图")
 _SCALES = {
     "zh": re.compile(r"∶|[%/／]|\d\s?[:：]\s?\d|比例|之比|的比|图上|地图|率"),
     "en": re.compile(r"\b(?:per ?cent|pct|rates?|ratio)\b|[%/=]|\b(?:1|one) [a-z]+ (?:is|equals|has)\b"),
@@ -148,6 +153,10 @@ _AREAS_AND_VOLUMES = {UNITS["zh"][name].measure for name in ("平方米", "立�
 _LENGTH_UNIT = re.compile("(?<![方分厘毫千])[千分厘毫]?米")
 # 每千克5元, 5元一斤.
 _UNIT_OF_A_RATE = re.compile(rf"(?:每|[元块角毛]钱?\s?[一1]\s?)({unit_names('zh')})(?![A-Za-z²³^方])")
+# 6 cm every minute.
+_UNIT_OF_AN_ENGLISH_RATE = re.compile(
+    rf"\d ?({unit_names('en')}) (?:per|an?|each|every) (?:second|minute|hour|day|week|month|year)\b"
+)
 _WITH_UNITS_OF_RATES = {UNITS["zh"][name].measure for name in ("米", "克", "升")}
 _AREA_OR_VOLUME = re.compile(r"(?:平方|立方)(千米|[分厘毫]?米)|升|公顷|亩|\^|\*\*|[²³㎡㎥]")
 _AREA_WITHOUT_UNIT = re.compile("面积|体积|容积")
@@ -175,15 +184,23 @@ def convert_units(text: str, mentions: list[NumberMention], language: str) -> li
     asked = asked_units[-1].lower() if asked_units else None
     converted = list(mentions)
     for measure, measured in quantities.items():
-        is_next_to_rates = measure in _NEXT_TO_RATES[language] or len(text) <= _MAX_SHORT[language]
-        patterns = _SCALES if is_next_to_rates else _RATES
-        if patterns[language].search(text):
+        if _keep_units(text, measure, language, asked):
             continue
         target = _FIND_TARGET[language](text, mentions, measure, measured, asked)
         if target is not None:
             for quantity in measured:
                 converted[quantity.index] = _convert(text, mentions[quantity.index], quantity, target, language)
     return converted
+
+
+def _keep_units(text: str, measure: int, language: str, asked: str | None) -> bool:
+    """Return whether the quantities of a measure keep their units because of a scale, proportion or rate."""
+    if language == "zh" and asked is not None and measure in _WITH_UNITS_OF_RATES:
+        if UNITS["zh"][asked].measure == measure:
+            return _PROPORTIONS.search(text) is not None
+    is_next_to_rates = measure in _NEXT_TO_RATES[language] or len(text) <= _MAX_SHORT[language]
+    patterns = _SCALES if is_next_to_rates else _RATES
+    return patterns[language].search(text) is not None
 
 
 def _english_target(
@@ -200,6 +217,9 @@ def _english_target(
         # "How many cents are 3 dollars?" is a conversion itself.
         if is_unfamiliar and len(mentions) > 1:
             sizes.add(units[asked].size)
+    elif is_unfamiliar and (unit_of_a_rate := _unit_of_an_english_rate(text, measure)) is not None:
+        target = unit_of_a_rate
+        sizes.add(units[target].size)
     elif is_unfamiliar:
         target = _smallest_unit(quantities, "en")
     else:
@@ -267,6 +287,14 @@ def _unit_of_a_rate(text: str, measure: int) -> str | None:
         return None
     for name in _UNIT_OF_A_RATE.findall(text):
         if UNITS["zh"][name].measure == measure:
+            return name
+    return None
+
+
+def _unit_of_an_english_rate(text: str, measure: int) -> str | None:
+    """Return the name of the unit of the first rate of a measure in an English text, or `None`."""
+    for name in _UNIT_OF_AN_ENGLISH_RATE.findall(text):
+        if UNITS["en"][name].measure == measure:
             return name
     return None
 
