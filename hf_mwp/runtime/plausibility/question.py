@@ -60,9 +60,9 @@ class QuestionWords:
         # Words before the number of a rate, and words after a share or multiple.
         self.rate = _pattern(_any_of(content["rates"]))
         self.ratio = _pattern(rf"\s*(?:{_any_of(content['ratios'])})")
-        # Words that ask for the whole things that suffice, or that can be had.
-        self.rounded_up = _pattern(_any_of(content["rounded_up"]))
-        self.rounded_down = _pattern(_any_of(content["rounded_down"]))
+        # Questions for the whole things that suffice, or that can be had.
+        self.rounded_up = _pattern("|".join(content["rounded_up"]))
+        self.rounded_down = _pattern("|".join(content["rounded_down"]))
         # Words in the text of a problem whose answer may be negative.
         self.negatives = _pattern(_any_of(content["negatives"]))
         # A word (in Chinese, a character), and function words to ignore.
@@ -184,7 +184,7 @@ class Question:
 
 def _rounding(question: str, kinds: set[str], words: QuestionWords) -> str | None:
     """Return how the question for a number of things rounds a quotient, or `None` if it does not."""
-    if kinds != {"counted"}:
+    if not kinds <= {"counted"}:
         return None
     if words.rounded_down.search(question):
         return "down"

@@ -10,6 +10,7 @@ _NAMES = {
     ".augmentation.english_prices": ("write_prices",),
     ".augmentation.english_properties": ("add_properties",),
     ".augmentation.number_writing": ("rewrite_numbers",),
+    ".augmentation.remainders": ("write_remainders",),
     ".augmentation.reversed_problems": ("reverse_operations",),
     ".augmentation.step_questions": ("ask_steps",),
     ".augmentation.unit_conversion": ("convert_units",),

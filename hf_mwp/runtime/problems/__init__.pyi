@@ -3,6 +3,7 @@ from hf_mwp.runtime.augmentation.english_comparisons import compare_counts as co
 from hf_mwp.runtime.augmentation.english_prices import write_prices as write_prices
 from hf_mwp.runtime.augmentation.english_properties import add_properties as add_properties
 from hf_mwp.runtime.augmentation.number_writing import rewrite_numbers as rewrite_numbers
+from hf_mwp.runtime.augmentation.remainders import write_remainders as write_remainders
 from hf_mwp.runtime.augmentation.reversed_problems import reverse_operations as reverse_operations
 from hf_mwp.runtime.augmentation.step_questions import ask_steps as ask_steps
 from hf_mwp.runtime.augmentation.unit_conversion import convert_units as convert_units

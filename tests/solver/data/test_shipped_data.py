@@ -40,7 +40,13 @@ def test_no_data_goes_into_the_package():
         if "__pycache__" not in path.parts and path.suffix not in (".py", ".pyi", ".md", ".typed"):
             names.add(path.name)
     words = {"keywords_en.yaml", "keywords_zh.yaml", "words_en.toml", "words_zh.toml", "features.toml"}
-    words |= {"english_verbs.toml", "english_comparisons.toml", "english_prices.toml", "english_properties.toml"}
+    words |= {
+        "english_verbs.toml",
+        "english_comparisons.toml",
+        "english_prices.toml",
+        "english_properties.toml",
+        "remainders.toml",
+    }
     words |= {"words.toml", "sentences_zh.toml", "units.toml"}
     page = {"page.html", "page.css", "page.js", "favicon.svg"}
     assert names == words | page | {"plausibility.json", "citations.bib"}

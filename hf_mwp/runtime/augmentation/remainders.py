@@ -1,0 +1,55 @@
+"""Generated problems whose quotient is rounded to whole things: boats for all children, full boxes of eggs."""
+
+import math
+import random
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+from hf_mwp.runtime.problems.math_word_problem import MathWordProblem
+from hf_mwp.utils.checked_types import checked
+
+
+_TEXTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+_EQUATION = "{total}/{size}"
+_ROUND = {"up": math.ceil, "down": math.floor}
+_SPACES = {"en": " ", "zh": ""}  # between a text and its question
+
+
+@checked
+def write_remainders(count: int, seed: int = 0, language: str = "en") -> Iterator[MathWordProblem]:
+    """
+    Write problems that ask for the number of whole things that suffice, or that can be had. The equation is the
+    quotient, and the answer the quotient rounded up or down, as the plausibility re-ranker rounds it.
+
+    Args:
+        count (`int`): Number of problems. Some may be equal.
+        seed (`int`, *optional*, defaults to 0): Seed of all choices.
+        language (`str`, *optional*, defaults to `"en"`): `"en"` or `"zh"`.
+
+    Yields:
+        [`MathWordProblem`]: Problems with equation and answer; their ids are `remainders-0`, `remainders-1`, ...
+
+    Example:
+
+    ```python
+    >>> for problem in write_remainders(2):
+    ...     print(problem.text, problem.equation, problem.answer)
+    ```
+    """
+    if language not in _SPACES:
+        raise ValueError(f"`language` must be one of {', '.join(_SPACES)}, not {language!r}.")
+    rng = random.Random(f"remainders {language} {seed}")
+    for index in range(count):
+        template = rng.choice(_TEXTS[language])
+        text = rng.choice(template["texts"]) + _SPACES[language] + rng.choice(template["questions"])
+        size = rng.randrange(3, 25)
+        more = rng.randrange(2, 10)
+        # Every fourth quotient or so is whole, since the solver cannot see which.
+        total = size * rng.randrange(3, 30) + rng.choice((0, rng.randrange(size), rng.randrange(size)))
+        numbers = {"total": total, "more": more, "size": size}
+        text = text.format(name=rng.choice(_TEXTS["names"][language]), **numbers)
+        equation = template.get("equation", _EQUATION).format(**numbers)
+        problem = MathWordProblem(text, equation, id=f"remainders-{index}", language=language)
+        answer = _ROUND[template["rounding"]](problem.equation_value)
+        yield MathWordProblem(text, equation, str(answer), problem.id, language)
