@@ -12,7 +12,6 @@ from .chinese_numbers import (
     MEASURE,
     MINUTES_OF_PARTS,
     NUMBER,
-    NUMERAL,
     START,
     UNIT,
     number_of,
@@ -35,6 +34,15 @@ def _quarter_hours(match: re.Match[str], text: str) -> FormMatch | None:
     if value is None:
         return None
     return number_match(match, 15 * value, unit="分钟")
+
+
+def _members_of_pairs(match: re.Match[str], text: str) -> FormMatch | None:
+    """5双筷子, if the text counts single ones (丢了3根): 10根."""
+    value = number_of(match["number"])
+    unit = {"筷": "根", "袜": "只", "鞋": "只", "手": "只"}[match["thing"]]
+    if value is None or not asks_for(f"(?:多少|几){unit}", text) or asks_for("(?:多少|几)双", text):
+        return None
+    return number_match(match, 2 * value, unit=unit, note=f"{match[0]} was read as {2 * value}{unit}")
 
 
 def _dozens(match: re.Match[str], text: str) -> FormMatch | None:
@@ -97,20 +105,6 @@ def _full_width_group(match: re.Match[str], text: str) -> FormMatch | None:
 def _joined(match: re.Match[str], text: str) -> FormMatch:
     """12 500千克."""
     return number_match(match, int("".join(to_half_width(match[0]).split())))
-
-
-_PART = f"(?:{DIGITS}|{NUMERAL})"  # of a number in several scales
-
-
-def _scaled(match: re.Match[str], text: str) -> FormMatch | None:
-    """3万5千: one number."""
-    total = Fraction(0)
-    for number, scale in re.findall(rf"({NUMBER})([万千百])", match[0]):
-        value = number_of(number)
-        if value is None:
-            return None
-        total += value * {"万": 10_000, "千": 1000, "百": 100}[scale]
-    return number_match(match, total)
 
 
 # Units of one quantity, each with the number of the smallest of them.
@@ -186,7 +180,7 @@ _TIME_WORDS = re.compile(
     r"|开门|关门|起飞|降落|营业|睡觉|上课|下课|上班|下班|\d[:：]\d\d\s?[到至~～—-]\s?\d{1,2}[:：]\d\d"
 )
 _TIME_WITH_MINUTES = re.compile(
-    r"[时点](?:[\d零一二三四五六七八九十]{1,3}分|半|[一三]刻|[0-5]\d(?=[到至睡起出开上下放，,。]))|\d[:：]\d\d"
+    r"[时点](?:[\d零一二三四五六七八九十]{1,3}分|半|[一三]刻|[0-5]\d(?=[到至睡起出开上下放从离去回，,。]))|\d[:：]\d\d"
 )
 _PART_OF_AN_HOUR = re.compile(r"[\d一二两三四五六七八九十][点时](?:半|[一三]刻)")
 _NEXT_DAY = re.compile("(?:第二天|次日|隔天|翌日)(?:的?(?:早上|早晨|清晨|凌晨|上午|中午))?\\Z")
@@ -206,7 +200,7 @@ def _clock_time(match: re.Match[str], text: str) -> FormMatch | None:
         return None
     if not _TIME_WORDS.search(around) or "比" in around:
         return None
-    asks_minutes = asks_for("(?:多少|几)分", text)
+    asks_minutes = asks_for("(?:多少|几)分", text) or "每分" in around
     is_afternoon = hours < 12 and _is_afternoon(match, text, around)
     is_on_the_next_day = _is_on_the_next_day(match, text)
     if is_on_the_next_day:
@@ -263,6 +257,12 @@ CHINESE_AMOUNTS = (
         "打",
     ),
     NumberForm(
+        "members of pairs",
+        re.compile(rf"{START}(?P<number>{NUMBER})双(?=(?P<thing>[筷袜鞋手]))"),
+        _members_of_pairs,
+        "双",
+    ),
+    NumberForm(
         "formal numerals",
         re.compile(
             r"[壹贰貳叁參肆伍陆陸柒捌玖][拾佰仟][零壹贰貳叁參肆伍陆陸柒捌玖拾佰仟万萬亿億]{0,20}"
@@ -290,14 +290,6 @@ CHINESE_AMOUNTS = (
         re.compile(r"(?<![零〇○一二三四五六七八九])[一二][零〇○一二三四五六七八九]{3}(?=年(?!前))"),
         _digit_by_digit,
         "年",
-    ),
-    NumberForm(
-        "several scales",
-        re.compile(
-            rf"{START}(?:{_PART}万零?{_PART}(?:千(?:零?{_PART}百)?|百)|\d{{1,2}}千零?{_PART}百)(?![米克瓦升分])"
-        ),
-        _scaled,
-        "万 千",
     ),
     NumberForm(
         "metres and decimals",
@@ -336,7 +328,7 @@ CHINESE_AMOUNTS = (
         "clock time in words",
         re.compile(
             rf"{START}(?P<hours>\d{{1,2}}|[一二两三四五六七八九十]{{1,3}})(?:时|点钟?)"
-            rf"(?:(?P<minutes>\d{{1,2}}|[零一二三四五六七八九十]{{1,3}})(?:分(?![钟米之])|(?<=点[0-5]\d)(?=[到至睡起出开上下放，,。]))|(?P<part>半|[一三]刻(?!钟))|(?![间\d多辰候半{CHARACTERS}]))"
+            rf"(?:(?P<minutes>\d{{1,2}}|[零一二三四五六七八九十]{{1,3}})(?:分(?![钟米之])|(?<=点[0-5]\d)(?=[到至睡起出开上下放从离去回，,。]))|(?P<part>半|[一三]刻(?!钟))|(?![间\d多辰候半{CHARACTERS}]))"
         ),
         _clock_time,
         "时 点",

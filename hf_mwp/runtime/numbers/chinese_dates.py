@@ -4,13 +4,17 @@ import re
 from dataclasses import replace
 from datetime import date
 
-from .number_form import FormMatch, NumberForm, asks_for, number_match, text_around
+from .number_form import CONTEXT, FormMatch, NumberForm, asks_for, no_number, number_match, text_around, text_before
 
 
 _EACH_DAY = re.compile("每天|每日|天天|平均每")
 _YEAR = re.compile(r"(?<!\d)((?:19|20)\d\d)\s?年")
 _COMMON_YEAR = 2025
 _LEAP_YEAR = 2024
+_FIRST_DATE = r"从?(?<![\d.])(?P<first_month>\d{1,2})月(?P<first_day>\d{1,2})[日号]"
+_LAST_DATE = r"(?:(?P<last_month>\d{1,2})月)?(?P<last_day>\d{1,2})[日号]"
+_BEGINNING = re.compile(rf"{_FIRST_DATE}(?=起|开始|[^，,。；;？?\d]{{0,6}}开始)")
+_END = re.compile(rf"到{_LAST_DATE}(?:为?止)?")
 
 
 def _year_of(text: str) -> int:
@@ -21,34 +25,61 @@ def _year_of(text: str) -> int:
     return _LEAP_YEAR if "闰年" in text else _COMMON_YEAR
 
 
-def _days(match: re.Match[str], text: str) -> FormMatch | None:
-    """7月5日到7月16日: 12天 with both days, in a text with a number for each day."""
-    around = text_around(match, text)
+def _count_days(first: re.Match[str], last: re.Match[str], text: str) -> int | None:
+    """Return the number of days from a date to another with both days, in a text with a number for each day."""
+    around = text_around(first, text)
     if not _EACH_DAY.search(around) or asks_for("几月|几[日号]|哪天|哪一天", text):
         return None
-    first_month = int(match["first_month"])
-    last_month = int(match["last_month"] or first_month)
+    first_month = int(first["first_month"])
     year = _year_of(around)
     try:
-        first = date(year, first_month, int(match["first_day"]))
-        last = date(year, last_month, int(match["last_day"]))
+        first_date = date(year, first_month, int(first["first_day"]))
+        last_date = date(year, int(last["last_month"] or first_month), int(last["last_day"]))
     except ValueError:
         return None
-    if last <= first:
+    if last_date <= first_date:
         return None
-    read = number_match(match, (last - first).days + 1, unit="天")
-    return replace(read, note=f"{match[0]} was read as {read.literal}天, with the first and the last day")
+    return (last_date - first_date).days + 1
+
+
+def _interval(match: re.Match[str], text: str) -> FormMatch | None:
+    """7月5日到7月16日: 12天."""
+    num_days = _count_days(match, match, text)
+    if num_days is None:
+        return None
+    read = number_match(match, num_days, unit="天")
+    return replace(read, note=f"{match[0]} was read as {num_days}天, with the first and the last day")
+
+
+def _beginning(match: re.Match[str], text: str) -> FormMatch | None:
+    """从3月25日 is no number before 吃到4月3日, which is read as the number of days."""
+    end = _END.search(text, match.end(), match.end() + CONTEXT)
+    if end is None or _count_days(match, end, text) is None:
+        return None
+    return no_number(match, text)
+
+
+def _end(match: re.Match[str], text: str) -> FormMatch | None:
+    """从3月25日开始吃药，每天吃3片，吃到4月3日: 10天 with both days."""
+    beginnings = list(_BEGINNING.finditer(text_before(match, text)))
+    if not beginnings:
+        return None
+    num_days = _count_days(beginnings[-1], match, text)
+    if num_days is None:
+        return None
+    note = f"{beginnings[-1][0]} ... {match[0]} was read as {num_days}天, with the first and the last day"
+    return replace(number_match(match, num_days, unit="天"), note=note)
 
 
 CHINESE_DATES = (
     NumberForm(
         "intervals of dates",
-        re.compile(
-            r"从?(?<![\d.])(?P<first_month>\d{1,2})月(?P<first_day>\d{1,2})[日号](?:起|开始)?\s?(?:到|至|[~～—–-]{1,2})\s?"
-            r"(?:(?P<last_month>\d{1,2})月)?(?P<last_day>\d{1,2})[日号](?:为?止|结束)?"
-        ),
-        _days,
+        re.compile(rf"{_FIRST_DATE}(?:起|开始)?\s?(?:到|至|[~～—–-]{{1,2}})\s?{_LAST_DATE}(?:为?止|结束)?"),
+        _interval,
         "月",
     ),
+    NumberForm("included days", re.compile(r"[（(](?:包括|包含|含)\d{1,2}[日号][)）]"), no_number, "包 含"),
+    NumberForm("ends of intervals of dates", _END, _end, "月"),
+    NumberForm("beginnings of intervals of dates", _BEGINNING, _beginning, "月"),
 )
 """Forms for solvers that were trained with converted units."""

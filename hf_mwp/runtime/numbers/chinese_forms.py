@@ -6,6 +6,7 @@ from .chinese_amounts import CHINESE_AMOUNTS
 from .chinese_misprints import CHINESE_MISPRINTS
 from .chinese_money import CHINESE_MONEY, SHORTENED_MONEY
 from .chinese_numbers import CHARACTER, CHARACTERS, COUNTER, NUMERAL, START, UNIT, number_of
+from .chinese_scales import CHINESE_SCALES
 from .chinese_shares import CHINESE_SHARES
 from .number_form import CONTEXT, FormMatch, NumberForm, no_number, number_match, text_around, text_before
 
@@ -95,6 +96,7 @@ _RATIO_NUMERAL = "[一二两三四五六七八九十]{1,2}"
 CHINESE_FORMS = (
     *CHINESE_SHARES,
     *SHORTENED_MONEY,
+    *CHINESE_SCALES,
     *CHINESE_AMOUNTS,
     *CHINESE_MONEY,
     *CHINESE_MISPRINTS,
@@ -159,7 +161,14 @@ CHINESE_FORMS = (
         no_number,
         "号 路 单元 楼",
     ),
-    NumberForm("names", re.compile(r"(?<![A-Za-z\d])(?:[GDKTZC]\d{1,4}(?=次|列车)|[Mm][Pp][34]|H2O|CO2)"), no_number),
+    NumberForm(
+        "names",
+        re.compile(
+            r"(?<![A-Za-z\d])(?:[GDKTZC]\d{1,4}(?=次|列车)|[Mm][Pp][34]|H2O|CO2|A[34](?=纸|大小|打印))"
+            r"|第\d{1,3}(?=届)|(?<=[一二三四五六])[(（]\d{1,2}[)）](?=班)|\d{1,3}(?=号(?:选手|运动员|队员|同学|座位))"
+        ),
+        no_number,
+    ),
 )
 """Forms that are read in each Chinese text, in the order in which they are tried."""
 

@@ -47,7 +47,15 @@ def _members_of_pairs(match: re.Match[str], text: str) -> FormMatch | None:
     return number_match(match, 2 * number_of(match["number"]), unit=f" {noun}")
 
 
+def _pence(match: re.Match[str], text: str) -> FormMatch | None:
+    """85p in a text with pounds: 0.85 pounds, unless the question asks for pence."""
+    if "£" not in text or asks_for(r"how many (?:more )?pence|\bin pence\b", text):
+        return None
+    return number_match(match, Fraction(int(match["number"]), 100), unit=" pounds")
+
+
 ENGLISH_COINS = (
+    NumberForm("pence", re.compile(r"(?<![\d.,£$])(?P<number>\d{1,3})\s?p\b"), _pence, "p", at_digits=True),
     NumberForm(
         "coins",
         re.compile(

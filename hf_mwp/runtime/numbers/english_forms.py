@@ -19,6 +19,10 @@ def _below_zero(match: re.Match[str], text: str) -> FormMatch:
     return number_match(match, -number_of(match["number"]), unit=match["unit"])
 
 
+def _above_zero(match: re.Match[str], text: str) -> FormMatch:
+    return number_match(match, number_of(match["number"]), unit=match["unit"])
+
+
 def _negative(match: re.Match[str], text: str) -> FormMatch:
     return number_match(match, -number_of(match["number"]))
 
@@ -92,6 +96,15 @@ ENGLISH_FORMS = (
         ),
         _below_zero,
         "below",
+    ),
+    NumberForm(
+        "above zero",
+        re.compile(
+            rf"(?<![\d.,-])(?P<number>{NUMBER})(?P<unit>(?:\s?(?:degrees?|°)(?:\s?[CF]\b)?)?)\sabove\szero\b",
+            IGNORE_CASE,
+        ),
+        _above_zero,
+        "above",
     ),
     NumberForm(
         "negative",

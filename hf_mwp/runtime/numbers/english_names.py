@@ -7,6 +7,11 @@ from .number_form import CONTEXT, FormMatch, NumberForm, no_number, text_around,
 
 
 _AGE_WORDS = re.compile(r"\b(?:ages?|old|older|young|younger|years?|born)\b", re.IGNORECASE)
+_ASKS_FOR_YEARS = re.compile(
+    r"how (?:many (?:more |full )?years|old|long)\b|\b(?:what|which) year"
+    r"|\b(?:ages?|older|younger|born|years (?:ago|later|before|after|since)|(?:each|every|per|a) year)\b",
+    re.IGNORECASE,
+)
 _AGE_ADJECTIVE = re.compile(r"\b[A-Za-z\d]{1,9}[- ]years?[- ]olds?\b", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"[?!]|\.(?!\d)")
 _COUNTED_ORDINAL = re.compile(r"\b(?:every|each|by the|after the|before the|until the)\s\Z", re.IGNORECASE)
@@ -46,7 +51,7 @@ def _date(match: re.Match[str], text: str) -> FormMatch | None:
 
 def _year(match: re.Match[str], text: str) -> FormMatch | None:
     """In 2019: no number unless the text is about years."""
-    if _AGE_WORDS.search(text[-CONTEXT:]):
+    if _ASKS_FOR_YEARS.search(text[-CONTEXT:]):
         return None
     return no_number(match, text)
 
@@ -80,7 +85,7 @@ _MONTH = (
 _OF_YEAR = r"(?:,? (?:19|20)\d\d\b)?"
 _PERSON = (
     "boy|girl|man|woman|child|student|kid|cousin|sister|brother|son|daughter|nephew|niece|grandson|granddaughter"
-    "|friend|neighbor|twins?|has|had|gets|got|eats|ate|wants"
+    "|friend|neighbor|farmer|teacher|driver|baker|nurse|doctor|lady|grandmother|grandfather|uncle|aunt|twins?|has|had|gets|got|eats|ate|wants"
 )
 
 

@@ -13,6 +13,7 @@ from .chinese_numerals import find_chinese_numerals
 from .chinese_offers import CHINESE_OFFERS
 from .chinese_people import CHINESE_PEOPLE
 from .chinese_periods import CHINESE_PERIODS, PARTS_OF_AN_HOUR
+from .chinese_remarks import CHINESE_REMARKS
 from .digit_numbers import find_digit_numbers
 from .english_coins import ENGLISH_COINS
 from .english_dates import ENGLISH_DATES
@@ -21,6 +22,7 @@ from .english_intervals import ENGLISH_INTERVALS
 from .english_numerals import find_english_numerals
 from .english_people import ENGLISH_PEOPLE
 from .english_periods import ENGLISH_PERIODS
+from .english_remarks import ENGLISH_REMARKS
 from .number_form import FormMatch, find_forms
 from .number_mention import IN_DIGITS, NumberMention
 from .scale_words import scale_numbers
@@ -40,6 +42,7 @@ _FORMS = {
     ("en", "plain"): (*WRITTEN_FORMS, *ENGLISH_FORMS),
     ("zh", "people"): (
         *CHINESE_HEADINGS,
+        *CHINESE_REMARKS,
         *WRITTEN_FORMS,
         *CHINESE_OFFERS,
         *CHINESE_INTERVALS,
@@ -52,6 +55,7 @@ _FORMS = {
         *CHINESE_COUNTS,
     ),
     ("en", "people"): (
+        *ENGLISH_REMARKS,
         *WRITTEN_FORMS,
         *ENGLISH_COINS,
         *ENGLISH_INTERVALS,

@@ -12,7 +12,8 @@ from .number_mention import NumberMention
 
 _SCALES = {
     "万": 10**4, "亿": 10**8, "thousand": 10**3, "million": 10**6, "billion": 10**9, "k": 1000, "grand": 1000,
-    "m": 10**6, "mil": 10**6, "mn": 10**6, "bn": 10**9, "b": 10**9,
+    "lakh": 10**5, "lakhs": 10**5, "crore": 10**7, "crores": 10**7, "m": 10**6, "mil": 10**6, "mn": 10**6,
+    "bn": 10**9, "b": 10**9,
 }  # fmt: skip
 _SCALE = {
     "zh": re.compile(r"\s?(?P<scale>万|亿)\s?(?P<unit>[\u3400-\u9fff]?)"),
@@ -40,6 +41,12 @@ _CURRENCY = re.compile(r"[$€£¥￥]\s?\Z")
 _THOUSANDS = re.compile(r"(?P<scale>[kK])(?![A-Za-z/])(?! (?:run|race|walk|marathon|tv)s?\b)")
 # Scales that only prices have: $4.5k, $2M, 5 grand. "5 grand pianos" are no price.
 _SCALE_OF_PRICE = re.compile(r"(?P<scale>[kKmM]|\s?mil|\s?[mb]n|[bB])(?![A-Za-z/])")
+_WITH_PEOPLE = re.compile(
+    r"(?P<scale>[kK])"
+    r"(?= (?:subscribers|subs|followers|people|fans|views|likes|users|visitors|members|downloads|players)\b)"
+)
+# No solver has learned them.
+_INDIAN = re.compile(r"\s(?P<scale>lakhs?|crores?)\b", re.IGNORECASE)
 _GRAND = re.compile(
     r"\s(?P<scale>grand)(?=[.,;:?!]|\s(?:for|on|in|a|an|per|to|and|from|left|each|more|less|minus|plus|total)\b|\s*\Z)"
 )
@@ -89,7 +96,8 @@ def _without_scales(
     scaled = []
     for mention, scale, unit in zip(mentions, scales, units, strict=True):
         is_plain_elsewhere = unit in plain_units or len(words_of_unit[unit]) > 1
-        if scale is not None and (has_large or len(words) > 1 or is_plain_elsewhere):
+        is_thousands = scale is not None and scale["scale"].lower() == "thousand" and mention.value.denominator == 1
+        if scale is not None and (has_large or len(words) > 1 or is_plain_elsewhere or is_thousands):
             word = scale["scale"].lower()
             reason = f", because the text has or asks for numbers without {word}"
             mention = _scaled(text, mention, scale, reason)
@@ -150,10 +158,15 @@ def _scaled_price(text: str, mention: NumberMention) -> NumberMention:
     scale = _GRAND.match(text, mention.end)
     if scale is not None:
         return replace(_scaled(text, mention, scale, ""), unit=" dollars")
+    indian = _INDIAN.match(text, mention.end)
+    if indian is not None:
+        return _scaled(text, mention, indian, "")
     if _CURRENCY.search(text, max(0, mention.start - 2), mention.start):
         scale = _SCALE_OF_PRICE.match(text, mention.end)
     elif mention.value.denominator != 1:
         scale = _THOUSANDS.match(text, mention.end)
+    else:
+        scale = _WITH_PEOPLE.match(text, mention.end)
     if scale is None:
         return mention
     return _scaled(text, mention, scale, "")
