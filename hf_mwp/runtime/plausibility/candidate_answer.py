@@ -169,7 +169,11 @@ def candidate_answers(question: Question, trees: Sequence[tuple[Expression, floa
     """Group the trees of a beam (over number slots, with log probabilities, best first) by their values, in the order
     of the best tree of each. Trees without a value are skipped. Rounded values are equal if twelve digits are."""
     groups: dict[Fraction, CandidateAnswer] = {}
+    needs_operation = question.rounding is not None and not all(expression.is_leaf for expression, _ in trees)
     for rank, (expression, log_probability) in enumerate(trees):
+        # How many boats suffice is neither in the text nor a constant, which solvers guess for such questions.
+        if needs_operation and expression.is_leaf:
+            continue
         postfix = expression.to_postfix()
         steps = []
         try:

@@ -79,6 +79,15 @@ def test_only_quotients_with_a_remainder_are_rounded():
     assert [(answer.value, answer.rounding) for answer in ranked] == [(8, None), (Fraction(119, 3), None), (1, None)]
 
 
+def test_numbers_alone_do_not_answer_how_many_are_needed():
+    trees = beam(("5", 0.5), ("N0", 0.25), ("N0/N1", 0.125))
+    needed = MathWordProblem("50个小朋友去划船，每条船坐6人，至少要租多少条船？")
+    assert values(reranker().rerank(needed, trees)) == [9]
+    assert values(reranker().rerank(needed, trees[:2])) == [5, 50]
+    asked = MathWordProblem("50个小朋友去划船，每条船坐6人，有多少条船？")
+    assert values(reranker().rerank(asked, trees)) == [5, 50, Fraction(25, 3)]
+
+
 def test_absurd_answers_are_ranked_last_with_their_violations():
     ranked = reranker(negative=-3.0, not_whole_counted=-2.0).rerank(PEOPLE, BEAM)
     # Half of 0.125, 0.5/e^3 and 0.25/e^2 remain.
