@@ -11,7 +11,6 @@ from .chinese_intervals import CHINESE_INTERVALS
 from .chinese_money import CONVERTED_MONEY
 from .chinese_numerals import find_chinese_numerals
 from .chinese_offers import CHINESE_OFFERS
-from .chinese_people import CHINESE_PEOPLE
 from .chinese_periods import CHINESE_PERIODS, PARTS_OF_AN_HOUR
 from .chinese_remarks import CHINESE_REMARKS
 from .digit_numbers import find_digit_numbers
@@ -20,7 +19,6 @@ from .english_dates import ENGLISH_DATES
 from .english_forms import ENGLISH_FORMS
 from .english_intervals import ENGLISH_INTERVALS
 from .english_numerals import find_english_numerals
-from .english_people import ENGLISH_PEOPLE
 from .english_periods import ENGLISH_PERIODS
 from .english_remarks import ENGLISH_REMARKS
 from .number_form import FormMatch, find_forms
@@ -47,7 +45,6 @@ _FORMS = {
         *CHINESE_OFFERS,
         *CHINESE_INTERVALS,
         *CHINESE_DATES,
-        *CHINESE_PEOPLE,
         *CHINESE_PERIODS,
         *CHINESE_FORMS,
         *PARTS_OF_AN_HOUR,
@@ -61,7 +58,6 @@ _FORMS = {
         *ENGLISH_INTERVALS,
         *ENGLISH_DATES,
         *ENGLISH_PERIODS,
-        *ENGLISH_PEOPLE,
         *ENGLISH_FORMS,
     ),
 }
