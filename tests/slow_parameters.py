@@ -6,6 +6,9 @@ from typing import Any
 import pytest
 
 
+PARAMETER = type(pytest.param())  # values that already have an id or marks
+
+
 def slow_except(values: Iterable[Any], *quick: Any) -> list[Any]:
     """Return the values of a parameter; the test is `slow` for all but those in `quick`."""
     values = list(values)
@@ -14,6 +17,9 @@ def slow_except(values: Iterable[Any], *quick: Any) -> list[Any]:
     parameters = []
     for value in values:
         marks = () if value in quick else (pytest.mark.slow,)
+        if isinstance(value, PARAMETER):
+            parameters.append(pytest.param(*value.values, marks=(*value.marks, *marks), id=value.id))
+            continue
         # A tuple is the values of several parameters.
         arguments = value if isinstance(value, tuple) else (value,)
         parameters.append(pytest.param(*arguments, marks=marks))
