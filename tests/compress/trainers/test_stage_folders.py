@@ -96,6 +96,7 @@ def fill(run):
     run_together(job, work, SimpleNamespace(distributed_state=state))
 
 
+@pytest.mark.slow
 def test_a_folder_that_another_run_fills_meanwhile_is_not_filled_by_any_process(tmp_path):
     folder = tmp_path / "trial"
     with process_lock(folder / LOCK):
