@@ -8,13 +8,16 @@ from .number_form import FormMatch, NumberForm, no_number, text_before
 
 _QUESTION = re.compile("多少|几|多[大长高重远]|[=＝][．。.]?")
 _END_OF_QUESTION = re.compile(r"(?:多少|几|多[大长高重远])[^，,。？?！!\n]{0,15}[，,。．？?！!\s（(]")
+_REST = 1000  # characters behind a remark that are searched for a question
 _PERSON = "我|孩子|女儿|儿子|娃|闺女|他|她|老师|同学|同桌|书上|有人"
 _AFTER_THE_CLAIM = "的|出|来|得|了|成|是|着|答案"
 
 
 def _remark(match: re.Match[str], text: str) -> FormMatch | None:
     """我算的是32: no number behind the question, and before no other question."""
-    if not _END_OF_QUESTION.search(text_before(match, text)) or _QUESTION.search(text, match.end()):
+    if not _END_OF_QUESTION.search(text_before(match, text)) or _QUESTION.search(
+        text, match.end(), match.end() + _REST
+    ):
         return None
     return no_number(match, text)
 

@@ -9,7 +9,7 @@ from .number_form import CONTEXT, FormMatch, NumberForm, no_number, text_around,
 _AGE_WORDS = re.compile(r"\b(?:ages?|old|older|young|younger|years?|born)\b", re.IGNORECASE)
 _ASKS_FOR_YEARS = re.compile(
     r"how (?:many (?:more |full )?years|old|long)\b|\b(?:what|which) year"
-    r"|\b(?:ages?|older|younger|born|years (?:ago|later|before|after|since)|(?:each|every|per|a) year)\b",
+    r"|\b(?:ages?|older|younger|born|years (?:ago|later|before|after|since)|(?:each|every|per|(?<!half )a) year)\b",
     re.IGNORECASE,
 )
 _AGE_ADJECTIVE = re.compile(r"\b[A-Za-z\d]{1,9}[- ]years?[- ]olds?\b", re.IGNORECASE)
@@ -58,7 +58,7 @@ def _year(match: re.Match[str], text: str) -> FormMatch | None:
 
 def _floor(match: re.Match[str], text: str) -> FormMatch | None:
     """Their flat on the 3rd floor, in a text without other floors."""
-    if text.lower().count("floor") > 1:
+    if text_around(match, text).lower().count("floor") > 1:
         return None
     return no_number(match, text)
 
