@@ -96,7 +96,7 @@ def main() -> None:
     names = list(SOURCES)
     if args.research:
         names.extend(RESEARCH_SOURCES)
-    selected = [*write_prices(args.prices), *write_remainders(args.remainders)]
+    selected = [*write_prices(args.prices), *write_remainders(args.remainders, rounded=False)]
     for name in names:
         problems = select_problems(args.new_data / f"{name}.jsonl.gz", keys)
         problems = repeat_irrelevant(problems, args.irrelevant_copies)

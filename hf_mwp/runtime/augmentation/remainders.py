@@ -17,15 +17,19 @@ _SPACES = {"en": " ", "zh": ""}  # between a text and its question
 
 
 @checked
-def write_remainders(count: int, seed: int = 0, language: str = "en") -> Iterator[MathWordProblem]:
+def write_remainders(
+    count: int, seed: int = 0, language: str = "en", rounded: bool = True
+) -> Iterator[MathWordProblem]:
     """
     Write problems that ask for the number of whole things that suffice, or that can be had. The equation is the
-    quotient, and the answer the quotient rounded up or down, as the plausibility re-ranker rounds it.
+    quotient, and the answer the quotient, rounded up or down as the plausibility re-ranker does.
 
     Args:
         count (`int`): Number of problems. Some may be equal.
         seed (`int`, *optional*, defaults to 0): Seed of all choices.
         language (`str`, *optional*, defaults to `"en"`): `"en"` or `"zh"`.
+        rounded (`bool`, *optional*, defaults to `True`): Whether the answers are rounded. Training data need the
+            quotients themselves, since problems whose answer is not the value of their equation are left out.
 
     Yields:
         [`MathWordProblem`]: Problems with equation and answer; their ids are `remainders-0`, `remainders-1`, ...
@@ -51,5 +55,7 @@ def write_remainders(count: int, seed: int = 0, language: str = "en") -> Iterato
         text = text.format(name=rng.choice(_TEXTS["names"][language]), **numbers)
         equation = template.get("equation", _EQUATION).format(**numbers)
         problem = MathWordProblem(text, equation, id=f"remainders-{index}", language=language)
-        answer = _ROUND[template["rounding"]](problem.equation_value)
+        answer = problem.equation_value
+        if rounded:
+            answer = _ROUND[template["rounding"]](answer)
         yield MathWordProblem(text, equation, str(answer), problem.id, language)

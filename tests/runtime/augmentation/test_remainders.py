@@ -41,6 +41,11 @@ def test_answer_of_a_question(language, end, rounded):
         assert problem.answer == str(rounded(total / size))
 
 
+def test_answers_of_training_data_are_the_quotients():
+    for problem in write_remainders(50, rounded=False):
+        assert problem.agrees(1e-9)
+
+
 def test_seed_decides():
     first = list(write_remainders(20, 0))
     assert first == list(write_remainders(20, 0))
