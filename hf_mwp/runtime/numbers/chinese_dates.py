@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 from datetime import date
 
-from .number_form import CONTEXT, FormMatch, NumberForm, asks_for, no_number, number_match, text_around, text_before
+from .number_form import CONTEXT, FormMatch, NumberForm, asks_for, no_number, number_match, text_around
 
 
 _EACH_DAY = re.compile("每天|每日|天天|平均每")
@@ -61,7 +61,7 @@ def _beginning(match: re.Match[str], text: str) -> FormMatch | None:
 
 def _end(match: re.Match[str], text: str) -> FormMatch | None:
     """从3月25日开始吃药，每天吃3片，吃到4月3日: 10天 with both days."""
-    beginnings = list(_BEGINNING.finditer(text_before(match, text)))
+    beginnings = list(_BEGINNING.finditer(text, max(0, match.start() - CONTEXT), match.start()))
     if not beginnings:
         return None
     num_days = _count_days(beginnings[-1], match, text)

@@ -10,8 +10,6 @@ from .number_form import FormMatch, NumberForm, number_match
 
 
 _PART = r"(?:\d{1,3}(?:[.．]\d{1,2})?|[一二两三四五六七八九])"  # of a number in several scales
-
-
 _SCALES = {"万": 10_000, "千": 1000, "百": 100, "十": 10}
 _PART_OF_SCALE = re.compile(rf"(零?)({_PART})([万千百十]?)")
 

@@ -289,3 +289,8 @@ def test_digits_that_are_no_numbers(text, numbers):
 )
 def test_ordinals_and_places_are_numbers_where_they_may_be_needed(text, numbers):
     assert literals(text) == numbers.split()
+
+
+def test_end_of_an_interval_of_dates_in_a_long_text():
+    text = "这是一段与题目无关的话。" * 40 + "奶奶从3月25日开始吃药，每天吃3片，吃到4月3日，一共吃了多少片？"
+    assert written_plainly(text, "zh", "people").endswith("奶奶从3月25日开始吃药，每天吃3片，吃10天，一共吃了多少片？")
