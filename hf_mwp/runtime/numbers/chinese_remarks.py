@@ -3,21 +3,18 @@
 import re
 
 from .chinese_numbers import NUMBER
-from .number_form import FormMatch, NumberForm, no_number, text_before
+from .number_form import FormMatch, NumberForm, is_behind_the_question, no_number
 
 
 _QUESTION = re.compile("多少|几|多[大长高重远]|[=＝][．。.]?")
 _END_OF_QUESTION = re.compile(r"(?:多少|几|多[大长高重远])[^，,。？?！!\n]{0,15}[，,。．？?！!\s（(]")
-_REST = 1000  # characters behind a remark that are searched for a question
 _PERSON = "我|孩子|女儿|儿子|娃|闺女|他|她|老师|同学|同桌|书上|有人"
 _AFTER_THE_CLAIM = "的|出|来|得|了|成|是|着|答案"
 
 
 def _remark(match: re.Match[str], text: str) -> FormMatch | None:
     """我算的是32: no number behind the question, and before no other question."""
-    if not _END_OF_QUESTION.search(text_before(match, text)) or _QUESTION.search(
-        text, match.end(), match.end() + _REST
-    ):
+    if not is_behind_the_question(match, text, _END_OF_QUESTION, _QUESTION):
         return None
     return no_number(match, text)
 

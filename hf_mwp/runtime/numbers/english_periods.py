@@ -15,9 +15,10 @@ class _Period:
 
     unit: str  # smaller unit, in the singular
     num_units: int
+    is_learned: bool = True  # whether the solvers know how many units it has
 
 
-_PERIODS = {"year": _Period("month", 12), "week": _Period("day", 7), "fortnight": _Period("day", 14)}
+_PERIODS = {"year": _Period("month", 12), "week": _Period("day", 7), "fortnight": _Period("day", 14, is_learned=False)}
 _WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _DAY_NAMES = r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?|mon|tues?|wed|thu(?:rs?)?|fri|sat|sun"
 _MAX_NUMBER = 20  # "in 2008"
@@ -43,9 +44,8 @@ def _in_units_of_the_rate(match: re.Match[str], text: str) -> FormMatch | None:
     number = number_of(match["number"])
     if match["half"]:
         number += Fraction(1, 2)
-    # No text of the training data has fortnights.
-    is_short = len(text) <= MAX_SHORT or period.unit == "day" and period.num_units == 14
-    if not is_short or number > _MAX_NUMBER or _OTHER_PERIODS.search(around) or not _has_rate(period.unit, around):
+    is_known = period.is_learned and len(text) > MAX_SHORT
+    if is_known or number > _MAX_NUMBER or _OTHER_PERIODS.search(around) or not _has_rate(period.unit, around):
         return None
     return _units_match(match, number * period.num_units, period.unit)
 

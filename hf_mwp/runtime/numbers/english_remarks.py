@@ -3,13 +3,12 @@
 import re
 
 from .english_numbers import IGNORE_CASE, NUMBER
-from .number_form import FormMatch, NumberForm, no_number, text_before
+from .number_form import FormMatch, NumberForm, is_behind_the_question, no_number
 
 
 _QUESTION = re.compile(r"\bhow (?:many|much|old|long|far|tall)\b[^?!.]{1,150}[?!.]\s|\?\s", re.IGNORECASE)
 # "What am I doing wrong?" asks for no number.
 _LATER_QUESTION = re.compile(r"\bhow (?:many|much|old|long|far|tall)\b|\bfind\b", re.IGNORECASE)
-_REST = 1000  # characters behind a remark that are searched for a question
 _RELATIVE = "son|daughter|kid|child|boy|girl|teacher|book|answer|answer key|friend"
 _PERSON = rf"(?:i|we|he|she|they|(?:my|the|her|his|our)\s(?:{_RELATIVE}))"
 _CLAIM = r"(?:got|get|gets|keeps? getting|says?|said|wrote|put|was|is|thinks?)"
@@ -17,9 +16,7 @@ _CLAIM = r"(?:got|get|gets|keeps? getting|says?|said|wrote|put|was|is|thinks?)"
 
 def _remark(match: re.Match[str], text: str) -> FormMatch | None:
     """My answer was 101.11: no number behind the question, and before no other question."""
-    if not _QUESTION.search(text_before(match, text)) or _LATER_QUESTION.search(
-        text, match.end(), match.end() + _REST
-    ):
+    if not is_behind_the_question(match, text, _QUESTION, _LATER_QUESTION):
         return None
     return no_number(match, text)
 

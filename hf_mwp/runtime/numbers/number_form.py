@@ -13,6 +13,7 @@ from .digit_numbers import literal_of
 
 
 CONTEXT = 200  # number of characters around a number, or at the end of the text, that are searched for context
+_MAX_REST = 1000  # number of characters behind a remark that are searched for a question
 _DIGITS = re.compile(r"\d+")
 _MISREAD = str.maketrans("lI|丨｜ｌＩoOＯ〇·•‧・", "11111110000....")
 
@@ -155,6 +156,15 @@ def number_match(
     if literal is None:
         literal = literal_of(value)
     return FormMatch(start, end, value, literal, unit, note)
+
+
+def is_behind_the_question(
+    match: re.Match[str], text: str, question: re.Pattern[str], later_question: re.Pattern[str]
+) -> bool:
+    """Return whether a match is behind a question, and before no later one."""
+    if question.search(text_before(match, text)) is None:
+        return False
+    return later_question.search(text, match.end(), match.end() + _MAX_REST) is None
 
 
 def no_number(match: re.Match[str], text: str) -> FormMatch:

@@ -151,12 +151,11 @@ _SPACE = {"en": " ", "zh": ""}  # between a number and its unit
 _COMPARED = {UNITS["zh"][name].measure for name in ("元", "米", "克", "升")}
 _AREAS_AND_VOLUMES = {UNITS["zh"][name].measure for name in ("平方米", "立方米")}
 _LENGTH_UNIT = re.compile("(?<![方分厘毫千])[千分厘毫]?米")
-# 每千克5元, 5元一斤.
-_UNIT_OF_A_RATE = re.compile(rf"(?:每|[元块角毛]钱?\s?[一1]\s?)({unit_names('zh')})(?![A-Za-z²³^方])")
-# 6 cm every minute.
-_UNIT_OF_AN_ENGLISH_RATE = re.compile(
-    rf"\d ?({unit_names('en')}) (?:per|an?|each|every) (?:second|minute|hour|day|week|month|year)\b"
-)
+# 每千克5元, 5元一斤; 6 cm every minute.
+_UNIT_OF_A_RATE = {
+    "zh": re.compile(rf"(?:每|[元块角毛]钱?\s?[一1]\s?)({unit_names('zh')})(?![A-Za-z²³^方])"),
+    "en": re.compile(rf"\d ?({unit_names('en')}) (?:per|an?|each|every) (?:second|minute|hour|day|week|month|year)\b"),
+}
 _WITH_UNITS_OF_RATES = {UNITS["zh"][name].measure for name in ("米", "克", "升")}
 _AREA_OR_VOLUME = re.compile(r"(?:平方|立方)(千米|[分厘毫]?米)|升|公顷|亩|\^|\*\*|[²³㎡㎥]")
 _AREA_WITHOUT_UNIT = re.compile("面积|体积|容积")
@@ -217,7 +216,7 @@ def _english_target(
         # "How many cents are 3 dollars?" is a conversion itself.
         if is_unfamiliar and len(mentions) > 1:
             sizes.add(units[asked].size)
-    elif is_unfamiliar and (unit_of_a_rate := _unit_of_an_english_rate(text, measure)) is not None:
+    elif is_unfamiliar and (unit_of_a_rate := _unit_of_a_rate(text, measure, "en")) is not None:
         target = unit_of_a_rate
         sizes.add(units[target].size)
     elif is_unfamiliar:
@@ -236,7 +235,9 @@ def _chinese_target(
     units = UNITS["zh"]
     sizes = {units[quantity.name].size for quantity in quantities}
     powers = _ASKED_POWER.findall(text)
-    unit_of_a_rate = _unit_of_a_rate(text, measure)
+    unit_of_a_rate = None
+    if measure in _WITH_UNITS_OF_RATES:
+        unit_of_a_rate = _unit_of_a_rate(text, measure, "zh")
     if asked is not None and units[asked].measure == measure:
         target = asked
         # 440000平方米合多少公顷 is a conversion itself.
@@ -281,20 +282,10 @@ def _smallest_unit(quantities: list[_Quantity], language: str) -> str:
     return min(quantities, key=lambda quantity: UNITS[language][quantity.name].size).name
 
 
-def _unit_of_a_rate(text: str, measure: int) -> str | None:
-    """Return the name of the unit of the first rate for a measure in a Chinese text, or `None`."""
-    if measure not in _WITH_UNITS_OF_RATES:
-        return None
-    for name in _UNIT_OF_A_RATE.findall(text):
-        if UNITS["zh"][name].measure == measure:
-            return name
-    return None
-
-
-def _unit_of_an_english_rate(text: str, measure: int) -> str | None:
-    """Return the name of the unit of the first rate of a measure in an English text, or `None`."""
-    for name in _UNIT_OF_AN_ENGLISH_RATE.findall(text):
-        if UNITS["en"][name].measure == measure:
+def _unit_of_a_rate(text: str, measure: int, language: str) -> str | None:
+    """Return the name of the unit of the first rate of a measure in a text, or `None`."""
+    for name in _UNIT_OF_A_RATE[language].findall(text):
+        if UNITS[language][name].measure == measure:
             return name
     return None
 

@@ -121,7 +121,7 @@ class CandidateAnswer:
         """Return the operator of the root, or `""` if the tree is a single number."""
         return self.steps[-1].operator if self.steps else ""
 
-    @property
+    @cached_property
     def rounding(self) -> str | None:
         """Return how the answer is rounded to whole things (`"up"` or `"down"`): a quotient with a remainder, if the
         question asks for the number that suffices, or that can be had."""
@@ -167,7 +167,8 @@ def digits(number: Number) -> int:
 @checked
 def candidate_answers(question: Question, trees: Sequence[tuple[Expression, float]]) -> list[CandidateAnswer]:
     """Group the trees of a beam (over number slots, with log probabilities, best first) by their values, in the order
-    of the best tree of each. Trees without a value are skipped. Rounded values are equal if twelve digits are."""
+    of the best tree of each. Trees without a value are skipped, and numbers alone if the question asks for a number of
+    whole things. Rounded values are equal if twelve digits are."""
     groups: dict[Fraction, CandidateAnswer] = {}
     needs_operation = question.rounding is not None and not all(expression.is_leaf for expression, _ in trees)
     for rank, (expression, log_probability) in enumerate(trees):

@@ -46,7 +46,7 @@ class MathWordProblemPipeline(FolderSearch, Pipeline):
     - `plausibility` (`float`) and `violations` (`list[str]`), only with `rerank`: probability of the answer among all
       values of the beams, and signs that the answer is implausible ("negative length", "2.4 people") which the first
       answer does not have. A negative count or measure is always a violation and has a plausibility of at most 0.1.
-      With `top_k`, all values are different;
+      With `top_k`, all values are different before they are rounded;
     - `rounded` (`"up"` or `"down"`) and `quotient` (`str`), only with `rerank` and if a quotient was rounded to the
       answer, because the question asks for whole things: 50 children need 9 boats for 6 each;
     - `instead_of` (`dict`), only if re-ranking replaced the solver's answer: its `equation`, `answer`, `violations`;
