@@ -8,6 +8,8 @@ from pathlib import Path
 from hf_mwp.runtime.problems.math_word_problem import MathWordProblem
 from hf_mwp.utils.checked_types import checked
 
+from .story_names import STORY_NAMES
+
 
 OFFERS = 0.65
 """Share of problems about an offer for one thing; the others are about taxes, tips and several things."""
@@ -44,7 +46,7 @@ def write_prices(count: int, seed: int = 0) -> Iterator[MathWordProblem]:
             template = rng.choice(_TEXTS["others"])
             text = template["text"]
             equation = template["equation"]
-        words = {"name": rng.choice(_TEXTS["names"]), "thing": rng.choice(_TEXTS["things"])}
+        words = {"name": rng.choice(STORY_NAMES["en"]), "thing": rng.choice(_TEXTS["things"])}
         text = text.format(**words, **numbers)
         problem = MathWordProblem(text, equation.format(**numbers), id=f"prices-{index}", language="en")
         answer = float(problem.equation_value)

@@ -9,6 +9,8 @@ from pathlib import Path
 from hf_mwp.runtime.problems.math_word_problem import MathWordProblem
 from hf_mwp.utils.checked_types import checked
 
+from .story_names import STORY_NAMES
+
 
 _TEXTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 _EQUATION = "{total}/{size}"
@@ -52,7 +54,7 @@ def write_remainders(
         # Every fourth quotient or so is whole, since the solver cannot see which.
         total = size * rng.randrange(3, 30) + rng.choice((0, rng.randrange(size), rng.randrange(size)))
         numbers = {"total": total, "more": more, "size": size}
-        text = text.format(name=rng.choice(_TEXTS["names"][language]), **numbers)
+        text = text.format(name=rng.choice(STORY_NAMES[language]), **numbers)
         equation = template.get("equation", _EQUATION).format(**numbers)
         problem = MathWordProblem(text, equation, id=f"remainders-{index}", language=language)
         answer = problem.equation_value
