@@ -56,8 +56,9 @@ class _Interval:
 @checked
 def write_clock_times(count: int, seed: int = 0, language: str = "en") -> Iterator[MathWordProblem]:
     """
-    Write problems about the time between two clock times. Their equations have the numbers that the reading `"people"`
-    finds: the time between 7:20 and 8:05 is `485-440`, and the time from 9 am to 5 pm in a text with other numbers `8`.
+    Write problems about the time between two clock times. Their equations have the numbers that the reading
+    `"people"` finds: the time between 7:20 and 8:05 is `485-440`, and the time from 9 am to 5 pm in a text with other
+    numbers `8`.
 
     Args:
         count (`int`): Number of problems. Some may be equal.
@@ -110,9 +111,7 @@ def _write(problem_id: str, language: str, rng: random.Random) -> MathWordProble
     problem = problem.with_equation(template["equation"].format(**literals))
     if problem.equation_value != answer or problem.constants:
         return None
-    return MathWordProblem(
-        text, problem.equation, literal_of(answer), problem_id, language, number_reading=_READING
-    )
+    return MathWordProblem(text, problem.equation, literal_of(answer), problem_id, language, number_reading=_READING)
 
 
 def _choose_interval(unit: str, rng: random.Random) -> _Interval:

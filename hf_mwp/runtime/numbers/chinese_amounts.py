@@ -6,16 +6,15 @@ from fractions import Fraction
 from hf_mwp.runtime.expressions.numbers import to_half_width
 
 from .chinese_numbers import (
-    CHARACTERS,
     DECIMALS,
     DIGITS,
     MEASURE,
-    MINUTES_OF_PARTS,
     NUMBER,
     START,
     UNIT,
     number_of,
 )
+from .chinese_times import CHINESE_TIMES, names_a_time
 from .digit_numbers import literal_of
 from .number_form import (
     FormMatch,
@@ -157,7 +156,7 @@ def _compound(match: re.Match[str], text: str) -> FormMatch | None:
 
 def _is_duration(match: re.Match[str], text: str) -> bool:
     """Return whether 1时40分 is a duration: 1时40分行了200千米."""
-    if _TIME_WORDS.search(text_around(match, text)):
+    if names_a_time(match, text):
         return False
     return _MOVES.match(text, match.end("small")) is not None or _TAKES.search(text_before(match, text)) is not None
 
@@ -173,72 +172,6 @@ def _metres(match: re.Match[str], text: str) -> FormMatch | None:
         return None
     decimals = to_half_width(match["decimals"]).translate(DECIMALS)
     return number_match(match, whole + Fraction(int(decimals), 10 ** len(decimals)), unit=match["unit"])
-
-
-_TIME_WORDS = re.compile(
-    "上午|下午|早上|晚上|中午|早晨|傍晚|凌晨|时刻|开始|结束|出发|到达|开往|开车|开到|上学|放学|放映|起床"
-    r"|开门|关门|起飞|降落|营业|睡觉|上课|下课|上班|下班|\d[:：]\d\d\s?[到至~～—-]\s?\d{1,2}[:：]\d\d"
-)
-_TIME_WITH_MINUTES = re.compile(
-    r"[时点](?:[\d零一二三四五六七八九十]{1,3}分|半|[一三]刻|[0-5]\d(?=[到至睡起出开上下放从离去回，,。]))|\d[:：]\d\d"
-)
-_PART_OF_AN_HOUR = re.compile(r"[\d一二两三四五六七八九十][点时](?:半|[一三]刻)")
-_NEXT_DAY = re.compile("(?:第二天|次日|隔天|翌日)(?:的?(?:早上|早晨|清晨|凌晨|上午|中午))?\\Z")
-_EARLIER_TIME = re.compile(r"\d[:：]\d\d|[\d一二三四五六七八九十][时点]")
-_MORNING = ("上午", "早上", "早晨", "凌晨", "次日", "第二天")
-_AFTERNOON = ("下午", "晚上", "傍晚")
-
-
-def _clock_time(match: re.Match[str], text: str) -> FormMatch | None:
-    """上午8:30, 7时20分, 两点半: in minutes if minutes are asked for, otherwise in hours."""
-    around = text_around(match, text)
-    hours = number_of(match["hours"])
-    minutes = number_of(match["minutes"] or "零")
-    if match["part"]:
-        minutes = MINUTES_OF_PARTS[match["part"]]
-    if hours is None or minutes is None or hours > 24 or minutes >= 60:
-        return None
-    if not _TIME_WORDS.search(around) or "比" in around:
-        return None
-    asks_minutes = asks_for("(?:多少|几)分", text) or "每分" in around
-    is_afternoon = hours < 12 and _is_afternoon(match, text, around)
-    is_on_the_next_day = _is_on_the_next_day(match, text)
-    if is_on_the_next_day:
-        hours += 24
-    if not (match["minutes"] or match["part"] or asks_minutes):
-        if is_on_the_next_day:
-            return number_match(match, hours, group="hours")
-        # 上午8时 and 下午2时: the equations of the datasets have 14-8. 下午走了2时 is a duration.
-        is_time_of_day = text_before(match, text).endswith(_AFTERNOON)
-        if not is_afternoon or not is_time_of_day or asks_for("(?:多少|几)点|什么时", text):
-            return None
-        return number_match(match, hours + 12, group="hours")
-    # In words, two times with minutes: 9时 and 35分 may be numbers of their own.
-    num_times = len(_TIME_WITH_MINUTES.findall(around))
-    if ":" not in match[0] and "：" not in match[0] and num_times < 2 and not _PART_OF_AN_HOUR.search(around):
-        return None
-    if is_afternoon:
-        hours += 12
-    value = 60 * hours + minutes
-    if asks_minutes:
-        return number_match(match, value, unit="分")
-    return number_match(match, value / 60, unit="时")
-
-
-def _is_on_the_next_day(match: re.Match[str], text: str) -> bool:
-    """Return whether 24 hours are added: 晚上10:30出发，第二天早上6:30到."""
-    before = text_before(match, text)
-    return _NEXT_DAY.search(before) is not None and _EARLIER_TIME.search(before) is not None
-
-
-def _is_afternoon(match: re.Match[str], text: str, around: str) -> bool:
-    """Return whether 12 hours are added: after 下午, if the text also has times before noon or of the next day."""
-    if not any(word in around for word in _MORNING):
-        return False
-    before = text_before(match, text)
-    last_morning = max(before.rfind(word) for word in _MORNING)
-    last_afternoon = max(before.rfind(word) for word in _AFTERNOON)
-    return last_afternoon > last_morning
 
 
 def _scientific(match: re.Match[str], text: str) -> FormMatch:
@@ -318,21 +251,7 @@ CHINESE_AMOUNTS = (
         ),
         _compound,
     ),
-    NumberForm(
-        "clock time",
-        re.compile(r"(?<![\d:：.．])(?P<hours>\d{1,2})[:：](?P<minutes>\d\d)(?P<part>)(?![\d:：.．])"),
-        _clock_time,
-        ": ：",
-    ),
-    NumberForm(
-        "clock time in words",
-        re.compile(
-            rf"{START}(?P<hours>\d{{1,2}}|[一二两三四五六七八九十]{{1,3}})(?:时|点钟?)"
-            rf"(?:(?P<minutes>\d{{1,2}}|[零一二三四五六七八九十]{{1,3}})(?:分(?![钟米之])|(?<=点[0-5]\d)(?=[到至睡起出开上下放从离去回，,。]))|(?P<part>半|[一三]刻(?!钟))|(?![间\d多辰候半{CHARACTERS}]))"
-        ),
-        _clock_time,
-        "时 点",
-    ),
+    *CHINESE_TIMES,
     NumberForm(
         "scientific",
         re.compile(

@@ -1,20 +1,31 @@
-"""Forms of clock times in English texts: 3:45, 2.30 pm, half past two, 1h30, and 5 p.m. as 17."""
+"""Forms of clock times in English texts: 3:45, 2.30 pm, half past two, ten to six, noon, 1h30, and 5 p.m. as 17."""
 
 import re
 from fractions import Fraction
 
 from .english_numbers import IGNORE_CASE, after_words, number_of
-from .number_form import FormMatch, NumberForm, asks_for, number_match, text_around, text_before
+from .number_form import CONTEXT, FormMatch, NumberForm, asks_for, number_match, text_around, text_before
 
 
 _TIME_WORDS = re.compile(
-    r"\b(?:start|beg[aiu]n|end|finish|leave|left|arrive|depart|until|till|open|close|o'clock|a\.?m|p\.?m|noon)",
+    r"\b(?:start|beg[aiu]n|end|finish|leave|left|arrive|depart|until|till|open|close|o'clock|a\.?m|p\.?m|noon)"
+    r"|\d:\d\d\s?(?:to|and|[-–])\s?\d{1,2}:\d\d",
     re.IGNORECASE,
 )
-_MORNING = re.compile(r"(?:\b|\d)a\.?m\b|\b12:|\bin the morning\b", re.IGNORECASE)
+_NOON = re.compile(r"\bnoon\b", re.IGNORECASE)
+_OTHER_TIME = re.compile(r"\d:\d\d|\d\s?[ap]\.?m\b|\b(?:half|quarter)\s(?:past|to)\b|\bo'?clock\b", re.IGNORECASE)
+_MORNING = re.compile(r"(?:\b|\d)a\.?m\b|\b12:|\bin the morning\b|\bnoon\b", re.IGNORECASE)
+_AFTERNOON_WORDS = re.compile(r"\s(?:in the|this|that|the same) (?:afternoon|evening)\b|\sat night\b", re.IGNORECASE)
+_TO_THE_END = (
+    r"[^\d.?!]{0,40}?(?:\b(?:to|till|until|end|ends|ended|finish\w*|close[sd]?|over|arrive[sd]?|gets|got|home|reache[sd]|lands|landed"
+    r"|wakes|woke|awoke)\b|[-–])[a-z\s]{0,30}"
+)  # between the times of an interval: "to", "and arrived in London at"
 # From 10 pm to 6 am: the second time is on the next day.
-_TO_MORNING = re.compile(r"\s?(?:to|till|until|-|–)\s?\d{1,2}(?::\d\d)?\s?a\.?m\b", re.IGNORECASE)
-_FROM_EVENING = re.compile(r"\d\s?p\.?m\.?\s?(?:to|till|until|-|–)\s?\Z", re.IGNORECASE)
+_TO_MORNING = re.compile(rf"{_TO_THE_END}\d{{1,2}}(?::\d\d)?\s?a\.?m\b", re.IGNORECASE)
+_FROM_EVENING = re.compile(rf"\d\s?p\.?m\.?{_TO_THE_END}\Z", re.IGNORECASE)
+# From 11:30 to 1:15: the second time is after noon.
+_START_BEFORE = re.compile(rf"\b(?P<hours>\d{{1,2}}):(?P<minutes>\d\d)(?!\s?[ap]\.?m\b){_TO_THE_END}\Z", re.IGNORECASE)
+_MINUTES = {"half": 30, "quarter": 15, "five": 5, "ten": 10, "twenty": 20, "twenty-five": 25, "twenty five": 25}
 
 
 def _clock_time(match: re.Match[str], text: str) -> FormMatch | None:
@@ -27,12 +38,28 @@ def _clock_time(match: re.Match[str], text: str) -> FormMatch | None:
         return None
     if not half_day and not _TIME_WORDS.search(around):
         return None
-    # 12 hours are added only if the text also has times before noon: "from 3:45 to 5:15 p.m."
-    if half_day == "pm" and _MORNING.search(around) and hours < 12:
-        hours += 12
-    elif half_day == "am" and _from_evening(match, text):
+    if half_day == "am" and _from_evening(match, text):
         hours = hours % 12 + 24
+    elif not half_day and _is_before_its_start(match, text, hours, minutes):
+        hours += 12
+    elif half_day != "am" and hours < 12 and _is_afternoon(match, text):
+        hours += 12
     return _time_match(match, 60 * hours + minutes, text)
+
+
+def _is_afternoon(match: re.Match[str], text: str) -> bool:
+    """Return whether 12 hours are added, which they are only if the text also has times before noon: from 3:45 to
+    5:15 p.m. is not in need of them."""
+    is_named = "p" in (match.groupdict().get("half_day") or "").lower() or _AFTERNOON_WORDS.match(text, match.end())
+    return bool(is_named) and _MORNING.search(text_around(match, text)) is not None
+
+
+def _is_before_its_start(match: re.Match[str], text: str, hours: int, minutes: int) -> bool:
+    """Return whether a time is earlier than the start of the same interval: 1:15 in "from 11:30 to 1:15"."""
+    start = _START_BEFORE.search(text_before(match, text))
+    if start is None:
+        return False
+    return hours < 12 and 60 * hours + minutes < 60 * int(start["hours"]) + int(start["minutes"])
 
 
 def _to_morning(match: re.Match[str], text: str) -> bool:
@@ -43,27 +70,67 @@ def _from_evening(match: re.Match[str], text: str) -> bool:
     return _FROM_EVENING.search(text_before(match, text)) is not None
 
 
+def _asks_minutes(text: str) -> bool:
+    return asks_for("how many (?:more )?min(?:ute)?s|in minutes", text)
+
+
+def _has_other_time(match: re.Match[str], text: str) -> bool:
+    rest = text_before(match, text) + text[match.end() : match.end() + CONTEXT]
+    return _OTHER_TIME.search(rest) is not None
+
+
 def _time_match(match: re.Match[str], minutes: int, text: str) -> FormMatch:
-    if asks_for("how many (?:more )?minutes", text):
+    if _asks_minutes(text):
         return number_match(match, minutes)
     return number_match(match, Fraction(minutes, 60))
 
 
-def _half_past(match: re.Match[str], text: str) -> FormMatch | None:
-    """Half past two, a quarter past 5."""
+def _minutes_past(match: re.Match[str], text: str) -> FormMatch | None:
+    """Half past two, a quarter past 5, ten past six."""
+    return _words_match(match, text, _minutes_of(match["part"]))
+
+
+def _minutes_to(match: re.Match[str], text: str) -> FormMatch | None:
+    """At a quarter to 5, at ten to six."""
+    return _words_match(match, text, -_minutes_of(match["part"] or match["few"]))
+
+
+def _minutes_of(part: str) -> int:
+    """Return the minutes of `half`, `a quarter`, `ten` or `10`."""
+    name = part.lower().removeprefix("an ").removeprefix("a ")
+    return _MINUTES[name] if name in _MINUTES else int(name)
+
+
+def _words_match(match: re.Match[str], text: str, minutes: int) -> FormMatch | None:
     hour = number_of(match["hour"])
     if not 1 <= hour <= 12:
         return None
-    minutes = 30 if match["part"].lower() == "half" else 15
+    if hour < 12 and _is_afternoon(match, text):
+        hour += 12
     return _time_match(match, 60 * int(hour) + minutes, text)
 
 
-def _quarter_to(match: re.Match[str], text: str) -> FormMatch | None:
-    """At a quarter to 5."""
-    hour = number_of(match["hour"])
-    if not 1 <= hour <= 12:
+def _full_hour_in_words(match: re.Match[str], text: str) -> FormMatch | None:
+    """4 o'clock: 240, where minutes are asked for and the text has other times."""
+    if not _asks_minutes(text) or not _has_other_time(match, text):
         return None
-    return _time_match(match, 60 * int(hour) - 15, text)
+    return _words_match(match, text, 0)
+
+
+def _one_hour(match: re.Match[str], text: str) -> FormMatch | None:
+    """It opens at 9 am and closes at 5 pm, but shuts for one hour."""
+    if not _has_other_time(match, text):
+        return None
+    if _asks_minutes(text):
+        return number_match(match, 60, unit=" minutes")
+    return number_match(match, 1, unit=" hour")
+
+
+def _noon(match: re.Match[str], text: str) -> FormMatch | None:
+    """From 6:15 until noon."""
+    if not _has_other_time(match, text):
+        return None
+    return _time_match(match, 12 * 60, text)
 
 
 def _minutes_and_seconds(match: re.Match[str], text: str) -> FormMatch | None:
@@ -93,12 +160,21 @@ def _full_hour(match: re.Match[str], text: str) -> FormMatch | None:
         later += 12
     elif half_day == "am" and _from_evening(match, text):
         later = hours % 12 + 24
+    if _asks_minutes(text) and (_has_other_time(match, text) or _NOON.search(text_around(match, text))):
+        return number_match(match, 60 * later, group="hours")
     if later == hours:
         return None
     return number_match(match, later, group="hours")
 
 
-_HOUR = r"(?P<hour>\d{1,2}(?![\d:.]\d)|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)\b"
+_HOURS = r"\d{1,2}(?![\d:.]\d)|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"
+_HOUR = rf"(?P<hour>{_HOURS})\b"
+
+_FEW_MINUTES = "(?:five|ten|twenty(?:[- ]five)?|5|10|20|25)"
+_BEFORE_A_TIME = after_words("at is its it's until till by now")
+_BEHIND_A_TIME = (
+    "(?:this|in|on|at|and|until|till|today|tomorrow|now|the same|that|how|when|what|for|if|then|but|so)\\b"
+)
 
 ENGLISH_TIMES = (
     NumberForm(
@@ -134,22 +210,36 @@ ENGLISH_TIMES = (
         at_digits=True,
     ),
     NumberForm(
-        "half past",
-        re.compile(rf"\b(?P<part>half|(?:an?\s)?quarter)[\s-]past\s{_HOUR}", IGNORE_CASE),
-        _half_past,
+        "minutes past an hour",
+        re.compile(rf"\b(?P<part>half|(?:a\s)?quarter|{_FEW_MINUTES})(?:\sminutes)?[\s-]past\s{_HOUR}", IGNORE_CASE),
+        _minutes_past,
         "past",
     ),
     NumberForm(
-        "quarter to",
+        "minutes to an hour",
         # "She gave half to 5 friends and a quarter to 3 kids" has no times.
         re.compile(
-            rf"{after_words('at is was until till from by about')}"
-            rf"(?:an?\s)?quarter\s(?:to|till|before)\s{_HOUR}(?!\s(?!this|in|on|at|and|until|till|today|tomorrow)[a-z])",
+            rf"(?:{after_words('at is was until till from by about')}(?P<part>(?:a\s)?quarter)\s(?:to|till|before)"
+            rf"|{_BEFORE_A_TIME}(?P<few>{_FEW_MINUTES})(?:\sminutes)?\sto)"
+            rf"\s{_HOUR}(?!\s(?!{_BEHIND_A_TIME})[a-z])",
             IGNORE_CASE,
         ),
-        _quarter_to,
-        "quarter",
+        _minutes_to,
+        "to till before",
     ),
+    NumberForm(
+        "full hour in words",
+        re.compile(rf"\b(?P<hour>{_HOURS})(?=\so'?clock\b)", IGNORE_CASE),
+        _full_hour_in_words,
+        "o'clock oclock",
+    ),
+    NumberForm(
+        "one hour",
+        re.compile(r"\b(?:(?<=for )|(?<=has )|(?<=have )|(?<=with ))(?:one|an)\s?hour\b", IGNORE_CASE),
+        _one_hour,
+        "hour",
+    ),
+    NumberForm("noon", _NOON, _noon, "noon"),
     NumberForm(
         "hours and minutes",
         re.compile(r"(?<![\d.,])(?P<hours>\d{1,2})h(?P<minutes>[0-5]\d)(?:\s?m(?:ins?|inutes?)?)?\b"),

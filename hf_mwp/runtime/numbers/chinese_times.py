@@ -1,0 +1,134 @@
+"""Forms of clock times in Chinese texts: 上午8:30, 7时20分, 两点半, 差一刻八点."""
+
+import re
+from fractions import Fraction
+
+from .chinese_numbers import CHARACTERS, MINUTES_OF_PARTS, START, number_of
+from .number_form import CONTEXT, FormMatch, NumberForm, asks_for, number_match, text_around, text_before
+
+
+_AFTER_MINUTES = "(?=[到至睡起出开上下放从离去回，,。])"
+_TIME_WORDS = re.compile(
+    "上午|下午|早上|晚上|中午|早晨|傍晚|凌晨|时刻|开始|结束|出发|到达|开往|开车|开到|上学|放学|放映|起床"
+    r"|出门|到家|到站|到校|到学校|到公司|到单位|散场|上车|下车|开门|关门|起飞|降落|营业|睡觉|上课|下课|上班|下班"
+    r"|\d[:：]\d\d\s?[到至~～—-]\s?\d{1,2}[:：]\d\d"
+)
+_TIME_WITH_MINUTES = re.compile(
+    rf"[时点](?:[\d零一二三四五六七八九十]{{1,3}}分|半|[一三]刻|(?:[0-5]\d|[二三四五]十){_AFTER_MINUTES})|\d[:：]\d\d"
+    r"|差(?:一刻|[\d一二三四五六七八九十]{1,3}分)[\d一两三四五六七八九十]{1,2}点"
+)
+_PART_OF_AN_HOUR = re.compile(r"[\d一二两三四五六七八九十][点时](?:半|[一三]刻)")
+_NEXT_DAY = re.compile("(?:第二天|次日|隔天|翌日)(?:的?(?:早上|早晨|清晨|凌晨|上午|中午))?\\Z")
+_EARLIER_TIME = re.compile(r"\d[:：]\d\d|[\d一二三四五六七八九十][时点]")
+_MORNING = ("上午", "早上", "早晨", "凌晨", "次日", "第二天")
+_AFTERNOON = ("下午", "晚上", "傍晚")
+
+
+def names_a_time(match: re.Match[str], text: str) -> bool:
+    """Return whether the text around a match has words that come with clock times: 上午, 出发, 开门."""
+    return _TIME_WORDS.search(text_around(match, text)) is not None
+
+
+def _clock_time(match: re.Match[str], text: str) -> FormMatch | None:
+    """上午8:30, 7时20分, 两点半: in minutes if minutes are asked for, otherwise in hours."""
+    hours = number_of(match["hours"])
+    minutes = number_of(match["minutes"] or "零")
+    if match["part"]:
+        minutes = MINUTES_OF_PARTS[match["part"]]
+    if hours is None or minutes is None or hours > 24 or minutes >= 60:
+        return None
+    around = text_around(match, text)
+    if not names_a_time(match, text) or "比" in around:
+        return None
+    if not (match["minutes"] or match["part"] or _asks_minutes(match, text)):
+        return _full_hour(match, text, hours)
+    # In words, two times with minutes: 9时 and 35分 may be numbers of their own.
+    num_times = len(_TIME_WITH_MINUTES.findall(around))
+    if ":" not in match[0] and "：" not in match[0] and num_times < 2 and not _PART_OF_AN_HOUR.search(around):
+        return None
+    return _time_match(match, text, hours, minutes)
+
+
+def _full_hour(match: re.Match[str], text: str, hours: Fraction) -> FormMatch | None:
+    """上午8时 and 下午2时: the equations of the datasets have 14-8. 下午走了2时 is a duration."""
+    if _is_on_the_next_day(match, text):
+        return number_match(match, hours + 24, group="hours")
+    is_time_of_day = text_before(match, text).endswith(_AFTERNOON)
+    if not _is_afternoon(match, text, hours) or not is_time_of_day or asks_for("(?:多少|几)点|什么时", text):
+        return None
+    return number_match(match, hours + 12, group="hours")
+
+
+def _time_before_an_hour(match: re.Match[str], text: str) -> FormMatch | None:
+    """差一刻八点, 差5分8点, 8点差5分, in texts with other times."""
+    hours = number_of(match["hours"] or match["first_hours"])
+    missing = match["missing"] or match["last_missing"]
+    minutes = Fraction(15) if missing == "一刻" else number_of(missing)
+    rest = text_before(match, text) + text[match.end() : match.end() + CONTEXT]
+    if hours is None or minutes is None or hours > 24 or minutes >= 60 or not _EARLIER_TIME.search(rest):
+        return None
+    return _time_match(match, text, hours, -minutes)
+
+
+def _time_match(match: re.Match[str], text: str, hours: Fraction, minutes: Fraction) -> FormMatch:
+    if _is_on_the_next_day(match, text):
+        hours += 24
+    elif _is_afternoon(match, text, hours):
+        hours += 12
+    value = 60 * hours + minutes
+    if _asks_minutes(match, text):
+        return number_match(match, value, unit="分")
+    return number_match(match, value / 60, unit="时")
+
+
+def _asks_minutes(match: re.Match[str], text: str) -> bool:
+    return asks_for("(?:多少|几)分", text) or "每分" in text_around(match, text)
+
+
+def _is_on_the_next_day(match: re.Match[str], text: str) -> bool:
+    """Return whether 24 hours are added: 晚上10:30出发，第二天早上6:30到."""
+    before = text_before(match, text)
+    return _NEXT_DAY.search(before) is not None and _EARLIER_TIME.search(before) is not None
+
+
+def _is_afternoon(match: re.Match[str], text: str, hours: Fraction) -> bool:
+    """Return whether 12 hours are added: after 下午, if the text also has times before noon or of the next day."""
+    around = text_around(match, text)
+    if hours >= 12 or not any(word in around for word in _MORNING):
+        return False
+    before = text_before(match, text)
+    last_morning = max(before.rfind(word) for word in _MORNING)
+    last_afternoon = max(before.rfind(word) for word in _AFTERNOON)
+    return last_afternoon > last_morning
+
+
+_HOURS = r"\d{1,2}|[一二两三四五六七八九十]{1,3}"
+_FEW_MINUTES = r"\d{1,2}|[一二三四五六七八九]|[一二]?十五?"
+
+CHINESE_TIMES = (
+    NumberForm(
+        "clock time before an hour",
+        re.compile(
+            rf"差(?P<missing>一刻|(?:{_FEW_MINUTES})(?=分))分?(?:钟|到)?(?P<hours>{_HOURS})点钟?"
+            rf"|{START}(?P<first_hours>{_HOURS})点差(?P<last_missing>一刻|(?:{_FEW_MINUTES})(?=分))分?"
+        ),
+        _time_before_an_hour,
+        "差",
+    ),
+    NumberForm(
+        "clock time",
+        re.compile(r"(?<![\d:：.．])(?P<hours>\d{1,2})[:：](?P<minutes>\d\d)(?P<part>)(?![\d:：.．])"),
+        _clock_time,
+        ": ：",
+    ),
+    NumberForm(
+        "clock time in words",
+        re.compile(
+            rf"{START}(?P<hours>{_HOURS})(?:时|点钟?)"
+            rf"(?:(?P<minutes>\d{{1,2}}|[零一二三四五六七八九十]{{1,3}})(?:分(?![钟米之])|(?:(?<=点[0-5]\d)|(?<=点[二三四五]十)){_AFTER_MINUTES})"
+            rf"|(?P<part>半|[一三]刻(?!钟))|(?![间\d多辰候半{CHARACTERS}]))"
+        ),
+        _clock_time,
+        "时 点",
+    ),
+)
