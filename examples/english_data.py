@@ -7,7 +7,7 @@ Collect further English training problems, without those related to a held-out p
 `NEW` is a folder with the files of `SOURCES`: JSON lines with the fields `id`, `original_text`, `equation`, `ans` and,
 for variants of one problem, `ctx`. If a variant differs from a held-out problem only in its numbers, all variants are
 left out. Held out are ASDiv-A, the test problems of GSM8K, and fold 0 of MAWPS. The file also has generated problems
-about prices (`hf_mwp.runtime.problems.write_prices`) and about divisions with a remainder (`write_remainders`).
+about prices (`hf_mwp.runtime.problems.write_prices`); `generated_problems.py` writes others.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from hf_mwp.runtime.problems import MathWordProblem, write_prices, write_remainders
+from hf_mwp.runtime.problems import MathWordProblem, write_prices
 from hf_mwp.solver.data import load_mwp_dataset, problem_from_row
 from hf_mwp.solver.data.file_contents import read_records
 from hf_mwp.utils.files import write_json_lines
@@ -90,13 +90,12 @@ def main() -> None:
         help="How often each problem of PROBLEMATHIC with irrelevant quantities is in the file.",
     )
     parser.add_argument("--prices", type=int, default=3000, help="Number of generated problems about prices.")
-    parser.add_argument("--remainders", type=int, default=0, help="Number of generated problems with a remainder.")
     args = parser.parse_args()
     keys = held_out_keys(args.data_dir)
     names = list(SOURCES)
     if args.research:
         names.extend(RESEARCH_SOURCES)
-    selected = [*write_prices(args.prices), *write_remainders(args.remainders, rounded=False)]
+    selected = list(write_prices(args.prices))
     for name in names:
         problems = select_problems(args.new_data / f"{name}.jsonl.gz", keys)
         problems = repeat_irrelevant(problems, args.irrelevant_copies)

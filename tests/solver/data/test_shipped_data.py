@@ -45,7 +45,10 @@ def test_no_data_goes_into_the_package():
         "english_comparisons.toml",
         "english_prices.toml",
         "english_properties.toml",
+        "clock_times.toml",
         "remainders.toml",
+        "stories_en.toml",
+        "stories_zh.toml",
     }
     words |= {"words.toml", "sentences_zh.toml", "units.toml"}
     page = {"page.html", "page.css", "page.js", "favicon.svg"}
