@@ -72,7 +72,7 @@ def _try(kind: dict[str, Any], problem_id: str, language: str, rng: random.Rando
     numbers = {name: _choose_number(values, rng) for name, values in kind["numbers"].items()}
     literals = {name: literal_of(number) for name, number in numbers.items()}
     constants = {Fraction(constant) for constant in kind.get("constants", [])}
-    used = [name for _, name, _, _ in Formatter().parse(pattern) if name in numbers]
+    used = {name for _, name, _, _ in Formatter().parse(pattern) if name in numbers}
     if len({numbers[name] for name in used} - constants) < len(used):
         # Which of two equal numbers the equation means would be a guess.
         return None

@@ -50,6 +50,8 @@ def _dozens(match: re.Match[str], text: str) -> FormMatch | None:
     value = number_of(match["number"])
     if value is None or asks_for("(?:多少|几)打", text):
         return None
+    if match["half"]:
+        value += Fraction(1, 2)
     return number_match(match, 12 * value, unit="个")
 
 
@@ -184,7 +186,7 @@ CHINESE_AMOUNTS = (
     NumberForm(
         "dozens",
         re.compile(
-            rf"{START}(?P<number>\d{{1,3}}|[一二两三四五六七八九十半])打(?=[铅鸡鸭啤酒毛手信袜笔，。；、有是要的]|\Z)"
+            rf"{START}(?P<number>\d{{1,3}}|[一二两三四五六七八九十半])打(?P<half>半)?(?=[铅鸡鸭啤酒毛手信袜笔，。；、有是要的]|\Z)"
         ),
         _dozens,
         "打",

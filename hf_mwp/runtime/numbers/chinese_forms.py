@@ -191,6 +191,12 @@ CHINESE_COUNTS = (
         "俩 仨",
     ),
     NumberForm(
+        "families and groups",
+        re.compile(r"(?:(?<=一家)(?=.口)|(?=.口之家)|(?<=[们组])(?=仨))(?P<number>[三四五六七八仨])"),
+        _numeral,
+        "口 仨",
+    ),
+    NumberForm(
         "ages in numerals",
         re.compile(
             rf"(?:(?<=今年)|(?<=爸爸)|(?<=妈妈)|(?<=爷爷)|(?<=奶奶)|(?<=老师))(?P<number>(?=.{{0,1}}十){NUMERAL})(?=[，,。；;了]|\Z)"

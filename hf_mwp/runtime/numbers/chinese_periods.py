@@ -34,7 +34,7 @@ _EACH_HOUR = re.compile(
     r"|[元块]钱?\s?[一1]个?(?:小时|钟头)"
 )
 _HOUR = _Unit("小时", "个?小时|个?钟头|时", _EACH_HOUR)
-_DAY = _Unit("天", "[天日]", re.compile("每[天日]"))
+_DAY = _Unit("天", "[天日]", re.compile("每[天日]|天天|日均"))
 _MONTH = _Unit("个月", "个月", re.compile("每个?月|月租|月薪"))
 # The first unit with a rate in the text counts: 一年 has months in a text with 每月.
 _PERIODS = (
@@ -162,7 +162,7 @@ CHINESE_PERIODS = (
         "periods of a rate",
         re.compile(rf"(?<![第每头上下这那前后四周])(?<!星期){START}(?P<number>半|{NUMBER})个?{_NAME}{_NOT_AFTER}"),
         _in_units_of_the_rate,
-        "每 时速 月租 月薪 照 同样",
+        "每 天天 日均 时速 月租 月薪 照 同样",
     ),
     NumberForm("whole years", re.compile("全年|[上下]半年(?!度)"), _whole_year, "年"),
     NumberForm(
