@@ -23,11 +23,12 @@ def main() -> None:
     parser.add_argument("--remainders", type=int, default=0, help="Number of divisions with a remainder.")
     parser.add_argument("--clock_times", type=int, default=0, help="Number of problems about clock times.")
     parser.add_argument("--stories", type=int, default=0, help="Number of problems of kinds in textbooks.")
+    parser.add_argument("--kinds", help="TOML file with your own kinds for --stories.")
     args = parser.parse_args()
     problems = [
         *write_remainders(args.remainders, args.seed, args.language, rounded=False),
         *write_clock_times(args.clock_times, args.seed, args.language),
-        *write_stories(args.stories, args.seed, args.language),
+        *write_stories(args.stories, args.seed, args.language, args.kinds),
     ]
     fields = ("id", "language", "text", "equation", "answer")
     rows = []

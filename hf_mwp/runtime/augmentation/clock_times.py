@@ -14,11 +14,11 @@ from hf_mwp.runtime.numbers.digit_numbers import literal_of
 from hf_mwp.runtime.problems.math_word_problem import MathWordProblem
 from hf_mwp.utils.checked_types import checked
 
+from .story_kinds import SPACES
 from .story_names import STORY_NAMES
 
 
 _TEXTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
-_SPACES = {"en": " ", "zh": ""}  # between a text and its question
 _READING = "people"
 _NOON = 12 * 60
 _DAY = 24 * 60
@@ -76,8 +76,8 @@ def write_clock_times(count: int, seed: int = 0, language: str = "en") -> Iterat
     ...     print(problem.text, problem.equation, problem.answer)
     ```
     """
-    if language not in _SPACES:
-        raise ValueError(f"`language` must be one of {', '.join(_SPACES)}, not {language!r}.")
+    if language not in SPACES:
+        raise ValueError(f"`language` must be one of {', '.join(SPACES)}, not {language!r}.")
     rng = random.Random(f"clock times {language} {seed}")
     num_written = 0
     while num_written < count:
@@ -90,7 +90,7 @@ def write_clock_times(count: int, seed: int = 0, language: str = "en") -> Iterat
 def _write(problem_id: str, language: str, rng: random.Random) -> MathWordProblem | None:
     """Return a problem, or `None` if the numbers that are read from its text do not lead to its answer."""
     template = rng.choice(_TEXTS[language])
-    pattern = rng.choice(template["texts"]) + _SPACES[language] + rng.choice(template["questions"])
+    pattern = rng.choice(template["texts"]) + SPACES[language] + rng.choice(template["questions"])
     interval = _choose_interval(template["unit"], rng)
     duration = Fraction(interval.duration)
     if template["unit"] == "hours":

@@ -9,13 +9,13 @@ from pathlib import Path
 from hf_mwp.runtime.problems.math_word_problem import MathWordProblem
 from hf_mwp.utils.checked_types import checked
 
+from .story_kinds import SPACES
 from .story_names import STORY_NAMES
 
 
 _TEXTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 _EQUATION = "{total}/{size}"
 _ROUND = {"up": math.ceil, "down": math.floor}
-_SPACES = {"en": " ", "zh": ""}  # between a text and its question
 
 
 @checked
@@ -43,12 +43,12 @@ def write_remainders(
     ...     print(problem.text, problem.equation, problem.answer)
     ```
     """
-    if language not in _SPACES:
-        raise ValueError(f"`language` must be one of {', '.join(_SPACES)}, not {language!r}.")
+    if language not in SPACES:
+        raise ValueError(f"`language` must be one of {', '.join(SPACES)}, not {language!r}.")
     rng = random.Random(f"remainders {language} {seed}")
     for index in range(count):
         template = rng.choice(_TEXTS[language])
-        text = rng.choice(template["texts"]) + _SPACES[language] + rng.choice(template["questions"])
+        text = rng.choice(template["texts"]) + SPACES[language] + rng.choice(template["questions"])
         size = rng.randrange(3, 25)
         more = rng.randrange(2, 10)
         # Every fourth quotient or so is whole, since the solver cannot see which.

@@ -14,6 +14,7 @@ _NAMES = {
     ".augmentation.remainders": ("write_remainders",),
     ".augmentation.reversed_problems": ("reverse_operations",),
     ".augmentation.step_questions": ("ask_steps",),
+    ".augmentation.story_kinds": ("StoryKind", "load_story_kinds"),
     ".augmentation.story_problems": ("write_stories",),
     ".augmentation.unit_conversion": ("convert_units",),
     "keywords": ("find_keywords",),

@@ -1,3 +1,4 @@
+from hf_mwp.runtime.augmentation.clock_times import write_clock_times as write_clock_times
 from hf_mwp.runtime.augmentation.distractors import add_distractors as add_distractors
 from hf_mwp.runtime.augmentation.english_comparisons import compare_counts as compare_counts
 from hf_mwp.runtime.augmentation.english_prices import write_prices as write_prices
@@ -6,6 +7,9 @@ from hf_mwp.runtime.augmentation.number_writing import rewrite_numbers as rewrit
 from hf_mwp.runtime.augmentation.remainders import write_remainders as write_remainders
 from hf_mwp.runtime.augmentation.reversed_problems import reverse_operations as reverse_operations
 from hf_mwp.runtime.augmentation.step_questions import ask_steps as ask_steps
+from hf_mwp.runtime.augmentation.story_kinds import StoryKind as StoryKind
+from hf_mwp.runtime.augmentation.story_kinds import load_story_kinds as load_story_kinds
+from hf_mwp.runtime.augmentation.story_problems import write_stories as write_stories
 from hf_mwp.runtime.augmentation.unit_conversion import convert_units as convert_units
 from hf_mwp.runtime.numbers.masked_text import MaskedText as MaskedText
 from hf_mwp.runtime.numbers.masked_text import find_numbers as find_numbers
