@@ -11,10 +11,10 @@ from .chinese_numbers import (
     MEASURE,
     NUMBER,
     START,
+    TIME_WORDS,
     UNIT,
     number_of,
 )
-from .chinese_times import CHINESE_TIMES, names_a_time
 from .digit_numbers import literal_of
 from .number_form import (
     FormMatch,
@@ -158,7 +158,7 @@ def _compound(match: re.Match[str], text: str) -> FormMatch | None:
 
 def _is_duration(match: re.Match[str], text: str) -> bool:
     """Return whether 1时40分 is a duration: 1时40分行了200千米."""
-    if names_a_time(match, text):
+    if TIME_WORDS.search(text_around(match, text)):
         return False
     return _MOVES.match(text, match.end("small")) is not None or _TAKES.search(text_before(match, text)) is not None
 
@@ -253,7 +253,6 @@ CHINESE_AMOUNTS = (
         ),
         _compound,
     ),
-    *CHINESE_TIMES,
     NumberForm(
         "scientific",
         re.compile(

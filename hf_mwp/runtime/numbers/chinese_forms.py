@@ -8,6 +8,7 @@ from .chinese_money import CHINESE_MONEY, SHORTENED_MONEY
 from .chinese_numbers import CHARACTER, CHARACTERS, COUNTER, NUMERAL, START, UNIT, number_of
 from .chinese_scales import CHINESE_SCALES
 from .chinese_shares import CHINESE_SHARES
+from .chinese_times import CHINESE_TIMES
 from .number_form import CONTEXT, FormMatch, NumberForm, no_number, number_match, text_around, text_before
 
 
@@ -98,6 +99,7 @@ CHINESE_FORMS = (
     *SHORTENED_MONEY,
     *CHINESE_SCALES,
     *CHINESE_AMOUNTS,
+    *CHINESE_TIMES,
     *CHINESE_MONEY,
     *CHINESE_MISPRINTS,
     NumberForm(

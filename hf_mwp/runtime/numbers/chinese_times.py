@@ -3,16 +3,11 @@
 import re
 from fractions import Fraction
 
-from .chinese_numbers import CHARACTERS, MINUTES_OF_PARTS, START, number_of
+from .chinese_numbers import CHARACTERS, MINUTES_OF_PARTS, START, TIME_WORDS, number_of
 from .number_form import CONTEXT, FormMatch, NumberForm, asks_for, number_match, text_around, text_before
 
 
 _AFTER_MINUTES = "(?=[到至睡起出开上下放从离去回，,。])"
-_TIME_WORDS = re.compile(
-    "上午|下午|早上|晚上|中午|早晨|傍晚|凌晨|时刻|开始|结束|出发|到达|开往|开车|开到|上学|放学|放映|起床"
-    r"|出门|到家|到站|到校|到学校|到公司|到单位|散场|上车|下车|开门|关门|起飞|降落|营业|睡觉|上课|下课|上班|下班"
-    r"|\d[:：]\d\d\s?[到至~～—-]\s?\d{1,2}[:：]\d\d"
-)
 _TIME_WITH_MINUTES = re.compile(
     rf"[时点](?:[\d零一二三四五六七八九十]{{1,3}}分|半|[一三]刻|(?:[0-5]\d|[二三四五]十){_AFTER_MINUTES})|\d[:：]\d\d"
     r"|差(?:一刻|[\d一二三四五六七八九十]{1,3}分)[\d一两三四五六七八九十]{1,2}点"
@@ -24,11 +19,6 @@ _MORNING = ("上午", "早上", "早晨", "凌晨", "次日", "第二天")
 _AFTERNOON = ("下午", "晚上", "傍晚")
 
 
-def names_a_time(match: re.Match[str], text: str) -> bool:
-    """Return whether the text around a match has words that come with clock times: 上午, 出发, 开门."""
-    return _TIME_WORDS.search(text_around(match, text)) is not None
-
-
 def _clock_time(match: re.Match[str], text: str) -> FormMatch | None:
     """上午8:30, 7时20分, 两点半: in minutes if minutes are asked for, otherwise in hours."""
     hours = number_of(match["hours"])
@@ -38,7 +28,7 @@ def _clock_time(match: re.Match[str], text: str) -> FormMatch | None:
     if hours is None or minutes is None or hours > 24 or minutes >= 60:
         return None
     around = text_around(match, text)
-    if not names_a_time(match, text) or "比" in around:
+    if not TIME_WORDS.search(around) or "比" in around:
         return None
     if not (match["minutes"] or match["part"] or _asks_minutes(match, text)):
         return _full_hour(match, text, hours)
