@@ -131,7 +131,7 @@ def _choose_numbers(duration: Fraction, rng: random.Random) -> dict[str, Any]:
         "days": rng.randrange(3, 7),
         "pause": rng.choice((5, 8, 10, 12, 15, 20)),
         "more": rng.choice((6, 7, 14, 16, 18, 25)),
-        "break": rng.choice(("1", "1", "2", "0.5", "1.5")),
+        "break": rng.choice(("2", "2", "0.5", "1.5")),
         "rate": rng.choice((6, 8, 24, 50, 55, 60, 65, 70, 80, 90, 120, 150, 200)),
         "speed": speed,
         "total": literal_of(speed * duration),
