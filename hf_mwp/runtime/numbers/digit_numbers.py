@@ -72,6 +72,9 @@ _DIVISION_BEHIND = re.compile(
 # The exponent of a unit is no number: 24 cm2, 24 cm^2.
 _UNIT_BEFORE = re.compile(r"(?<![A-Za-z])[cdkm]?m\^?\Z")
 _MINUS_BEFORE = re.compile(rf"[{_MINUS}]\s?[{_CURRENCY}]?\Z")
+# The thermometer shows -8 degrees. 5 -8 degrees is an interval.
+_LONE_MINUS = re.compile(rf"(?<![\d\s])[^\S\r\n][{_MINUS}]\Z")
+_DEGREES = re.compile(r"\s?(?:degrees?\b|[°℃℉度])")
 _SIGN = re.compile(
     rf"(?:(?:\A|[\n\r]|[.!?]\s)\s*[{_MINUS}]|[A-Z]{{2}} [{_MINUS}](?=[{_CURRENCY}])"
     rf"|(?:[(（\[【{{｛〔=＝<>＜＞≤≥*×÷/／^，,、；;。！？：:]"
@@ -94,7 +97,7 @@ def find_digit_numbers(text: str, language: str) -> Iterator[tuple[int, int, Fra
     if len(spans) > 1 and _HAS_SLASH.search(text):
         spans = _join_fractions(text, spans, language)
     if spans and _HAS_MINUS.search(text):
-        spans = [(_start_of_sign(text, start), end) for start, end in spans]
+        spans = [(_start_of_sign(text, start, end), end) for start, end in spans]
     for start, end in spans:
         try:
             value = parse_number(literal_in_digits(text[start:end]))
@@ -155,11 +158,14 @@ def _is_mixed(text: str, whole: tuple[int, int], numerator: tuple[int, int], den
     return not (mixed[1] and _PAIR_BEFORE.search(text, max(0, whole[0] - _REACH), whole[0]))
 
 
-def _start_of_sign(text: str, start: int) -> int:
-    """Return the start of the minus sign before the number at `start`, or `start` if there is no sign."""
+def _start_of_sign(text: str, start: int, end: int) -> int:
+    """Return the start of the minus sign before a number, or `start` if there is no sign."""
     reach = max(0, start - _REACH)
     minus = _MINUS_BEFORE.search(text, reach, start)
-    if minus is not None and _SIGN.search(text, reach, start):
+    if minus is None:
+        return start
+    is_temperature = _DEGREES.match(text, end) is not None and _LONE_MINUS.search(text, reach, start) is not None
+    if is_temperature or _SIGN.search(text, reach, start):
         return minus.start()
     return start
 

@@ -67,6 +67,7 @@ def test_bare_fractions_and_divisions(text, numbers):
         ("Tom had -$20, x -$7, a 3 -$2", "-20 7 3 2"),
         ("$5-$3, $5 - $3, 5$-3$, 5 $-3\n- $4", "5 3 5 3 5 3 5 3 4"),
         ("余额是-￥20，向左走记作$$-2$$", "-20 -2"),
+        ("It shows -8 degrees, then -9°C; from 5 -7 degrees to 1-2 degrees", "-8 -9 5 7 1 2"),
         ("3与5的和-2，它的3倍-5，1-6月，(-1)^6*(-24)", "3 5 2 3 5 1 6 -1 6 -24"),
     ],
 )
