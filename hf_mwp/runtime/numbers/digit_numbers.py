@@ -139,7 +139,7 @@ def _is_fraction(text: str, numerator: tuple[int, int], denominator: tuple[int, 
     if not _BARE_FRACTION[language].fullmatch(text, start, end):
         return False
     reach = max(0, start - _REACH)
-    if _OPERATOR_BEFORE.search(text, reach, start) and _start_of_sign(text, start) == start:
+    if _OPERATOR_BEFORE.search(text, reach, start) and _start_of_sign(text, start, end) == start:
         return False
     return not (
         _OPERATOR_BEHIND.match(text, end)
