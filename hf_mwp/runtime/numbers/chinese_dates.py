@@ -8,13 +8,18 @@ from .number_form import CONTEXT, FormMatch, NumberForm, asks_for, no_number, nu
 
 
 _EACH_DAY = re.compile("每天|每日|天天|平均每")
+_NOT_COUNTED = "[^，,。；;？?]{0,3}不(?:算|包括|包含|计)"
+_WITHOUT_A_DAY = re.compile(
+    f"(?:[头尾首末]|[那这当后一][一]?[天日]|[日号]){_NOT_COUNTED}|不(?:算|包括|包含|计)[头尾首末]"
+)
+_WITHOUT_BOTH_DAYS = re.compile(f"[头首]尾{_NOT_COUNTED}")
 _YEAR = re.compile(r"(?<!\d)((?:19|20)\d\d)\s?年")
 _COMMON_YEAR = 2025
 _LEAP_YEAR = 2024
 _FIRST_DATE = r"从?(?<![\d.])(?P<first_month>\d{1,2})月(?P<first_day>\d{1,2})[日号]"
 _LAST_DATE = r"(?:(?P<last_month>\d{1,2})月)?(?P<last_day>\d{1,2})[日号]"
 _BEGINNING = re.compile(rf"{_FIRST_DATE}(?=起|开始|[^，,。；;？?\d]{{0,6}}开始)")
-_END = re.compile(rf"到{_LAST_DATE}(?:为?止)?")
+_END = re.compile(rf"(?:到|[，,](?=[^，,]{{1,9}}(?:最后一天|结束))){_LAST_DATE}(?:为?止)?")
 
 
 def _year_of(text: str) -> int:
@@ -26,9 +31,12 @@ def _year_of(text: str) -> int:
 
 
 def _count_days(first: re.Match[str], last: re.Match[str], text: str) -> int | None:
-    """Return the number of days from a date to another with both days, in a text with a number for each day."""
+    """Return the number of days from a date to another in a text that has a number for each day or asks for the days:
+    with both days, unless the text says that one or both are not counted."""
     around = text_around(first, text)
-    if not _EACH_DAY.search(around) or asks_for("几月|几[日号]|哪天|哪一天", text):
+    if not _EACH_DAY.search(around) and not asks_for("(?:多少|几)天", text):
+        return None
+    if asks_for("几月|几[日号]|哪天|哪一天", text):
         return None
     first_month = int(first["first_month"])
     year = _year_of(around)
@@ -39,7 +47,10 @@ def _count_days(first: re.Match[str], last: re.Match[str], text: str) -> int | N
         return None
     if last_date <= first_date:
         return None
-    return (last_date - first_date).days + 1
+    num_days = (last_date - first_date).days
+    if _WITHOUT_BOTH_DAYS.search(around):
+        return num_days - 1
+    return num_days if _WITHOUT_A_DAY.search(around) else num_days + 1
 
 
 def _interval(match: re.Match[str], text: str) -> FormMatch | None:
@@ -48,7 +59,7 @@ def _interval(match: re.Match[str], text: str) -> FormMatch | None:
     if num_days is None:
         return None
     read = number_match(match, num_days, unit="天")
-    return replace(read, note=f"{match[0]} was read as {num_days}天, with the first and the last day")
+    return replace(read, note=f"{match[0]} was read as {num_days}天")
 
 
 def _beginning(match: re.Match[str], text: str) -> FormMatch | None:
@@ -67,14 +78,16 @@ def _end(match: re.Match[str], text: str) -> FormMatch | None:
     num_days = _count_days(beginnings[-1], match, text)
     if num_days is None:
         return None
-    note = f"{beginnings[-1][0]} ... {match[0]} was read as {num_days}天, with the first and the last day"
+    note = f"{beginnings[-1][0]} ... {match[0]} was read as {num_days}天"
     return replace(number_match(match, num_days, unit="天"), note=note)
 
 
 CHINESE_DATES = (
     NumberForm(
         "intervals of dates",
-        re.compile(rf"{_FIRST_DATE}(?:起|开始)?\s?(?:到|至|[~～—–-]{{1,2}})\s?{_LAST_DATE}(?:为?止|结束)?"),
+        re.compile(
+            rf"{_FIRST_DATE}(?:起|开始|[放住休用读写学干看吃])?\s?(?:到|至|[~～—–-]{{1,2}})\s?{_LAST_DATE}(?:为?止|结束)?"
+        ),
         _interval,
         "月",
     ),

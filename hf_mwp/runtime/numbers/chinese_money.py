@@ -10,7 +10,8 @@ from .digit_numbers import literal_of
 from .number_form import FormMatch, NumberForm, asks_for, number_match, text_around
 
 
-_END_OF_AMOUNT = r"包邮|[买卖/／]|[，。；、,;？?！!）)\s]|一[斤本个支盒瓶千公张根块袋枚包条杯]|\Z|的|全部?[卖买]"
+_UNIT_OF_A_PRICE = "一[斤本个支盒瓶千公张根块袋枚包条杯升米吨件只双把顶束箱桶份碗]"
+_END_OF_AMOUNT = rf"包邮|[买卖/／]|[，。；、,;？?！!）)\s]|{_UNIT_OF_A_PRICE}|\Z|的|全部?[卖买]"
 
 
 def _shortened_money(match: re.Match[str], text: str) -> FormMatch | None:

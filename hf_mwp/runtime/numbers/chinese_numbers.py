@@ -23,7 +23,7 @@ MINUTES_OF_PARTS = {"半": Fraction(30), "一刻": Fraction(15), "三刻": Fract
 """Minutes of the parts of an hour in clock times: 8点半, 8点三刻."""
 TIME_WORDS = re.compile(
     "上午|下午|早上|晚上|中午|早晨|傍晚|凌晨|时刻|开始|结束|出发|到达|开往|开车|开到|上学|放学|放映|起床"
-    r"|出门|到家|到站|到校|到学校|到公司|到单位|散场|上车|下车|开门|关门|起飞|降落|营业|睡觉|上课|下课|上班|下班"
+    r"|出门|到家|到站|到校|到学校|到公司|到单位|散场|上车|下车|开门|关门|起飞|降落|营业|睡觉|上课|下课|上班|下班|第二天|次日"
     r"|\d[:：]\d\d\s?[到至~～—-]\s?\d{1,2}[:：]\d\d"
 )
 """Words and times that come with clock times: 上午, 出发, 开门."""

@@ -1,9 +1,10 @@
-"""Remarks behind Chinese problems, whose numbers are not of the problem: 我算的432，对答案不对."""
+"""Remarks in Chinese problems, whose numbers are not of the problem: 我算的432，对答案不对, （1公斤=2斤）."""
 
 import re
 
 from .chinese_numbers import NUMBER
 from .number_form import FormMatch, NumberForm, is_behind_the_question, no_number
+from .units import UNITS, unit_names
 
 
 _QUESTION = re.compile("多少|几|多[大长高重远]|[=＝][．。.]?")
@@ -19,7 +20,27 @@ def _remark(match: re.Match[str], text: str) -> FormMatch | None:
     return no_number(match, text)
 
 
+def _unit_equation(match: re.Match[str], text: str) -> FormMatch | None:
+    """（1公斤=2斤）: no numbers where it is right, since quantities are converted and solvers know the units."""
+    larger = UNITS["zh"][match["larger"]]
+    smaller = UNITS["zh"][match["smaller"]]
+    if larger.measure != smaller.measure or larger.size != int(match["factor"]) * smaller.size:
+        return None
+    return no_number(match, text)
+
+
 CHINESE_REMARKS = (
+    NumberForm(
+        "equations of units",
+        re.compile(
+            rf"[(（]1\s?(?P<larger>{unit_names('zh')})\s?[=＝]\s?(?P<factor>\d{{1,7}})\s?(?P<smaller>{unit_names('zh')})[)）]"
+        ),
+        _unit_equation,
+        "= ＝",
+    ),
+    NumberForm(
+        "dozens in brackets", re.compile(r"[(（](?:一|1)打(?:[=＝是有]|等于)12[个支只]?[)）]"), no_number, "打"
+    ),
     NumberForm(
         "answers in remarks",
         re.compile(

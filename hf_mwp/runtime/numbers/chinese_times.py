@@ -7,7 +7,7 @@ from .chinese_numbers import CHARACTERS, MINUTES_OF_PARTS, START, TIME_WORDS, nu
 from .number_form import CONTEXT, FormMatch, NumberForm, asks_for, number_match, text_around, text_before
 
 
-_AFTER_MINUTES = "(?=[到至睡起出开上下放从离去回，,。])"
+_AFTER_MINUTES = "(?=[到至睡起出开上下放从离去回跑走写做吃完就才还停结来，,。])"
 _TIME_WITH_MINUTES = re.compile(
     rf"[时点](?:[\d零一二三四五六七八九十]{{1,3}}分|半|[一三]刻|(?:[0-5]\d|[二三四五]十){_AFTER_MINUTES})|\d[:：]\d\d"
     r"|差(?:一刻|[\d一二三四五六七八九十]{1,3}分)[\d一两三四五六七八九十]{1,2}点"
