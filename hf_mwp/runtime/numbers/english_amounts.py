@@ -59,7 +59,7 @@ _SPELLED = _units_by_spelling()
 _SPELLINGS = unit_names(_SPELLED)
 _ABBREVIATION = re.compile(r"(?:hr|min|sec|yd|ft|in|lb|oz|yr|gal|qt|[kc]m|kg)s?\Z")
 _COMPARED = re.compile(r"\s(?:more|less|fewer|longer|shorter|taller|higher|lower|cheaper|later|earlier|faster|off)\b")
-_AFTER_INCHES = re.compile(r"\s(?:the|an?|one|all|each|every|total|his|her|their|my|our|its|this|that|\d|[A-Z])")
+_AFTER_INCHES = re.compile(r"\s(?:(?:the|an?|one|all|each|every|total|his|her|their|my|our|its|this|that)\b|\d|[A-Z])")
 
 
 def _feet_and_inches(match: re.Match[str], text: str) -> FormMatch | None:

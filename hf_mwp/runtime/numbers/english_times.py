@@ -9,7 +9,7 @@ from .number_form import CONTEXT, FormMatch, NumberForm, asks_for, number_match,
 
 _TIME_WORDS = re.compile(
     r"\b(?:start|beg[aiu]n|end|finish|leave|left|arrive|depart|until|till|open|close|o'clock|a\.?m|p\.?m|noon)"
-    r"|\d:\d\d\s?(?:to|and|[-–])\s?\d{1,2}:\d\d",
+    r"|\d:\d\d\s?(?:to|and|[-–])\s?\d{1,2}:\d\d|\b(?:at|by|before|after|since)\s\d{1,2}:\d\d|\d:\d\d now\b",
     re.IGNORECASE,
 )
 _NOON = re.compile(r"\bnoon\b", re.IGNORECASE)
@@ -18,7 +18,7 @@ _MORNING = re.compile(r"(?:\b|\d)a\.?m\b|\b12:|\bin the morning\b|\bnoon\b", re.
 _AFTERNOON_WORDS = re.compile(r"\s(?:in the|this|that|the same) (?:afternoon|evening)\b|\sat night\b", re.IGNORECASE)
 _TO_THE_END = (
     r"[^\d.?!]{0,40}?(?:\b(?:to|till|until|end|ends|ended|finish\w*|close[sd]?|over|arrive[sd]?|gets|got|home|reache[sd]|lands|landed"
-    r"|wakes|woke|awoke)\b|[-–])[a-z\s]{0,30}"
+    r"|wakes|woke|awoke|lets? out|went off)\b|[-–])[a-z\s]{0,30}"
 )  # between the times of an interval: "to", "and arrived in London at"
 # From 10 pm to 6 am: the second time is on the next day.
 _TO_MORNING = re.compile(rf"{_TO_THE_END}\d{{1,2}}(?::\d\d)?\s?a\.?m\b", re.IGNORECASE)
