@@ -16,10 +16,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from hf_mwp.runtime.problems import MathWordProblem, write_prices
+from hf_mwp.runtime.problems import MathWordProblem, write_prices, write_problems
 from hf_mwp.solver.data import load_mwp_dataset, problem_from_row
 from hf_mwp.solver.data.file_contents import read_records
-from hf_mwp.utils.files import write_json_lines
 
 
 SOURCES = {
@@ -102,11 +101,7 @@ def main() -> None:
         print(f"{name}: {len(problems):,} problems")
         selected += problems
     args.folder.mkdir(parents=True, exist_ok=True)
-    fields = ("id", "language", "text", "equation", "answer")
-    rows = []
-    for problem in selected:
-        rows.append({name: getattr(problem, name) for name in fields})
-    write_json_lines(args.folder / "train.jsonl", rows)
+    write_problems(args.folder / "train.jsonl", selected)
     print(f"{len(selected):,} training problems in {args.folder}")
 
 

@@ -9,10 +9,10 @@ Problems that differ only in their numbers count once in a training.
 
 import argparse
 import sys
+from itertools import chain
 from pathlib import Path
 
-from hf_mwp.runtime.problems import write_clock_times, write_remainders, write_stories
-from hf_mwp.utils.files import write_json_lines
+from hf_mwp.runtime.problems import write_clock_times, write_problems, write_remainders, write_stories
 
 
 def main() -> None:
@@ -25,17 +25,13 @@ def main() -> None:
     parser.add_argument("--stories", type=int, default=0, help="Number of problems of kinds in textbooks.")
     parser.add_argument("--kinds", help="TOML file with your own kinds for --stories.")
     args = parser.parse_args()
-    problems = [
-        *write_remainders(args.remainders, args.seed, args.language, rounded=False),
-        *write_clock_times(args.clock_times, args.seed, args.language),
-        *write_stories(args.stories, args.seed, args.language, args.kinds),
-    ]
-    fields = ("id", "language", "text", "equation", "answer")
-    rows = []
-    for problem in problems:
-        rows.append({name: getattr(problem, name) for name in fields})
-    write_json_lines(args.file, rows)
-    print(f"{len(rows):,} problems in {args.file}")
+    problems = chain(
+        write_remainders(args.remainders, args.seed, args.language, rounded=False),
+        write_clock_times(args.clock_times, args.seed, args.language),
+        write_stories(args.stories, args.seed, args.language, args.kinds),
+    )
+    num_problems = write_problems(args.file, problems)
+    print(f"{num_problems:,} problems in {args.file}")
 
 
 if __name__ == "__main__":

@@ -25,10 +25,9 @@ from itertools import chain
 from pathlib import Path
 
 from hf_mwp.runtime.augmentation.distractors import with_added_numbers
-from hf_mwp.runtime.problems import MathWordProblem, add_distractors, reverse_operations
+from hf_mwp.runtime.problems import MathWordProblem, add_distractors, reverse_operations, write_problems
 from hf_mwp.runtime.problems.clauses import split_clauses
 from hf_mwp.solver.data import load_mwp_dataset, problem_from_row
-from hf_mwp.utils.files import write_json_lines
 
 
 HELD_OUT = ["unbiasedmwp", "cm17k", "hmwp", "ape_clean:test", "ape210k:test"]
@@ -158,13 +157,8 @@ def main() -> None:
     args.folder.mkdir(parents=True, exist_ok=True)
     validation = [problem_from_row(row) for row in data["validation"]]
     for split, split_problems in (("train", training), ("validation", validation)):
-        rows = [_to_row(problem) for problem in split_problems]
-        write_json_lines(args.folder / f"{split}.jsonl", rows)
+        write_problems(args.folder / f"{split}.jsonl", split_problems)
     print(f"{len(training):,} training problems in {args.folder}")
-
-
-def _to_row(problem: MathWordProblem) -> dict:
-    return {name: getattr(problem, name) for name in ("id", "text", "equation", "answer")}
 
 
 if __name__ == "__main__":

@@ -23,9 +23,9 @@ from hf_mwp.runtime.problems import (
     add_properties,
     compare_counts,
     reverse_operations,
+    write_problems,
 )
 from hf_mwp.solver.data import load_mwp_dataset, problem_from_row
-from hf_mwp.utils.files import write_json_lines
 
 
 NUM_TRAINING = 1200
@@ -73,11 +73,7 @@ def main() -> None:
     indices = random.Random(0).sample(range(train_size), min(NUM_TRAINING, train_size))
     sample = [problem_from_row(row) for row in data["train"].select(indices)]
     fitted = held_out + held_out_copies(held_out) + sample
-    fields = ("id", "text", "equation", "answer")
-    rows = []
-    for problem in fitted:
-        rows.append({name: getattr(problem, name) for name in fields})
-    write_json_lines(args.file, rows)
+    write_problems(args.file, fitted)
     print(f"{len(fitted):,} problems in {args.file}, {len(held_out):,} of them held out, besides their copies")
 
 

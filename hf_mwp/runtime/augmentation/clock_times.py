@@ -14,7 +14,7 @@ from hf_mwp.runtime.numbers.digit_numbers import literal_of
 from hf_mwp.runtime.problems.math_word_problem import MathWordProblem
 from hf_mwp.utils.checked_types import checked
 
-from .story_kinds import SPACES
+from .story_kinds import SPACES, check_story_language
 from .story_names import STORY_NAMES
 
 
@@ -76,8 +76,7 @@ def write_clock_times(count: int, seed: int = 0, language: str = "en") -> Iterat
     ...     print(problem.text, problem.equation, problem.answer)
     ```
     """
-    if language not in SPACES:
-        raise ValueError(f"`language` must be one of {', '.join(SPACES)}, not {language!r}.")
+    check_story_language(language)
     rng = random.Random(f"clock times {language} {seed}")
     num_written = 0
     while num_written < count:

@@ -9,7 +9,7 @@ from pathlib import Path
 from hf_mwp.runtime.problems.math_word_problem import MathWordProblem
 from hf_mwp.utils.checked_types import checked
 
-from .story_kinds import SPACES
+from .story_kinds import SPACES, check_story_language
 from .story_names import STORY_NAMES
 
 
@@ -43,8 +43,7 @@ def write_remainders(
     ...     print(problem.text, problem.equation, problem.answer)
     ```
     """
-    if language not in SPACES:
-        raise ValueError(f"`language` must be one of {', '.join(SPACES)}, not {language!r}.")
+    check_story_language(language)
     rng = random.Random(f"remainders {language} {seed}")
     for index in range(count):
         template = rng.choice(_TEXTS[language])

@@ -18,11 +18,17 @@ from .story_names import STORY_NAMES
 
 
 SPACES = {"en": " ", "zh": ""}
-"""What separates a text from its question, for each language that has names."""
+"""What separates a text from its question, for each language of generated problems."""
 _READING = "people"
 _MAX_ANSWER = 10**6
 _ANSWERS = ("whole", "decimal", "fraction", "negative")
 _PEOPLE = ("name", "other", "third")
+
+
+def check_story_language(language: str) -> None:
+    """Raise `ValueError` if no problems can be generated in a language."""
+    if language not in SPACES:
+        raise ValueError(f"`language` must be one of {', '.join(SPACES)}, not {language!r}.")
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 from hf_mwp.runtime.problems.math_word_problem import MathWordProblem
 from hf_mwp.utils.checked_types import checked
 
-from .story_kinds import SPACES, StoryKind, load_story_kinds
+from .story_kinds import StoryKind, check_story_language, load_story_kinds
 
 
 _MAX_TRIES = 1000  # for one problem
@@ -43,8 +43,7 @@ def write_stories(
     ...     print(problem.text, problem.equation, problem.answer)
     ```
     """
-    if language not in SPACES:
-        raise ValueError(f"`language` must be one of {', '.join(SPACES)}, not {language!r}.")
+    check_story_language(language)
     path = Path(kinds_file or Path(__file__).with_name(f"stories_{language}.toml"))
     kinds = load_story_kinds(path)
     rng = random.Random(f"stories {language} {seed}")

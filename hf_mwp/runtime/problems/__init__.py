@@ -21,6 +21,7 @@ _NAMES = {
     "math_word_problem": ("MathWordProblem", "ProblemError", "refusal"),
     ".numbers.masked_text": ("MaskedText", "find_numbers", "mask_numbers"),
     ".numbers.number_mention": ("NumberMention",),
+    "problem_files": ("write_problems",),
     ".tagging": ("JiebaTagger", "LtpTagger", "PosTagger", "load_tagger"),
     ".tagging.pos_tagger": ("TaggedWord",),
 }

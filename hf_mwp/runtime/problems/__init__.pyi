@@ -21,6 +21,7 @@ from hf_mwp.runtime.problems.keywords import find_keywords as find_keywords
 from hf_mwp.runtime.problems.math_word_problem import MathWordProblem as MathWordProblem
 from hf_mwp.runtime.problems.math_word_problem import ProblemError as ProblemError
 from hf_mwp.runtime.problems.math_word_problem import refusal as refusal
+from hf_mwp.runtime.problems.problem_files import write_problems as write_problems
 from hf_mwp.runtime.tagging import load_tagger as load_tagger
 from hf_mwp.runtime.tagging.jieba_tagger import JiebaTagger as JiebaTagger
 from hf_mwp.runtime.tagging.ltp_tagger import LtpTagger as LtpTagger
