@@ -32,6 +32,18 @@ def read_problems(path: Path) -> list[dict[str, Any]]:
         return [json.loads(line) for line in file if line.strip()]
 
 
+def has_right_answer(record: dict[str, Any], answer: str) -> bool:
+    """Return whether the result of a solver is an annotated answer. A percentage that is asked for may be annotated as
+    94, 94% or 0.94."""
+    if record["answer"] is None:
+        return False
+    found = [record["answer"]]
+    if "percent" in record:
+        percentage = float(record["percent"].removesuffix("%"))
+        found += [percentage, percentage / 100]
+    return any(answers_match(value, answer) for value in found)
+
+
 def solve(solver: RuntimeSolver, problem: dict[str, Any], column: str) -> tuple[bool, bool]:
     """Return whether the answer is right, and whether it is wrong with a plausibility of at least `SURE`."""
     text = problem["text"]
@@ -41,8 +53,7 @@ def solve(solver: RuntimeSolver, problem: dict[str, Any], column: str) -> tuple[
         reading = DEFAULT_READING
     source = MathWordProblem(text, language=problem["language"], number_reading=reading)
     record = solver(source)[0]
-    answer = record["answer"]
-    is_right = answer is not None and answers_match(answer, problem["answer"])
+    is_right = has_right_answer(record, problem["answer"])
     is_sure = record.get("plausibility", record["score"]) >= SURE
     return is_right, is_sure and not is_right
 

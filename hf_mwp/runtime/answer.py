@@ -12,6 +12,7 @@ from hf_mwp.utils.language import LATIN_WORD, language_of
 from hf_mwp.utils.unknown_tokens import PROBLEM_LIMIT, unknown_tokens_warning
 
 from .expressions import Expression, ExpressionError
+from .percent_answers import percent_answer
 from .plausibility import RankedAnswer
 from .problems import MathWordProblem, refusal
 
@@ -231,7 +232,11 @@ def _described(expression: Expression, problem: MathWordProblem, log_probability
         value = expression.evaluate(problem.numbers)
     except ExpressionError as error:
         return record | {"error": f"The equation has no value: {error}."}
-    return record | {"answer": float(value), "value": str(value)}
+    record |= {"answer": float(value), "value": str(value)}
+    percentage = percent_answer(expression, problem)
+    if percentage is not None:
+        record["percent"] = percentage
+    return record
 
 
 def _no_answer(problem: MathWordProblem, error: str | None) -> dict[str, Any]:

@@ -165,6 +165,8 @@ def print_solution(console: Console, text: str, results: list[dict[str, Any]], t
             value = result["value"]
             if "/" in value:
                 value += f" = {result['answer']:.10g}"
+            if "percent" in result:
+                value += f" = {result['percent']}"
             if "rounded" in result:
                 value += f", rounded {result['rounded']}"
             certainty = f"probability {result['score']:.2f}"

@@ -162,6 +162,8 @@ def _shown_answer(record: dict[str, Any], probability: float) -> dict[str, Any]:
     """Return the fields of a result dictionary that the page shows, and those that are written for readers."""
     shown = {name: record[name] for name in ANSWER_FIELDS if name in record}
     shown["decimal"] = decimal_form(record["value"])
+    if "percent" in record:
+        shown["decimal"] += f" = {record['percent']}"
     shown["written"] = written_equation(record["equation"])
     shown["probability"] = probability
     remarks = list(record.get("violations", ()))

@@ -49,6 +49,7 @@ class MathWordProblemPipeline(FolderSearch, Pipeline):
       With `top_k`, all values are different before they are rounded;
     - `rounded` (`"up"` or `"down"`) and `quotient` (`str`), only with `rerank` and if a quotient was rounded to the
       answer, because the question asks for whole things: 50 children need 9 boats for 6 each;
+    - `percent` (`str`), only if the question asks for a percentage (百分之几, "what percent"): the answer as `"94%"`;
     - `instead_of` (`dict`), only if re-ranking replaced the solver's answer: its `equation`, `answer`, `violations`;
     - `status` (`"unsure"`) and `candidates` (`list[dict]`), only below `confidence_threshold`: the equations found,
       best first, each with `equation`, `answer`, `value` and `score`;
