@@ -13,7 +13,7 @@ _TIME_WORDS = re.compile(
     re.IGNORECASE,
 )
 _NOON = re.compile(r"\bnoon\b", re.IGNORECASE)
-_OTHER_TIME = re.compile(r"\d:\d\d|\d\s?[ap]\.?m\b|\b(?:half|quarter)\s(?:past|to)\b|\bo'?clock\b", re.IGNORECASE)
+_OTHER_TIME = re.compile(r"\d:\d\d|\d\s?[ap]\.?m\b|\b(?:half|quarter)\s(?:past|to)\b|\bo['’]?clock\b", re.IGNORECASE)
 _MORNING = re.compile(r"(?:\b|\d)a\.?m\b|\b12:|\bin the morning\b|\bnoon\b", re.IGNORECASE)
 _AFTERNOON_WORDS = re.compile(r"\s(?:in the|this|that|the same) (?:afternoon|evening)\b|\sat night\b", re.IGNORECASE)
 _TO_THE_END = (
@@ -48,8 +48,8 @@ def _clock_time(match: re.Match[str], text: str) -> FormMatch | None:
 
 
 def _is_afternoon(match: re.Match[str], text: str) -> bool:
-    """Return whether 12 hours are added, which they are only if the text also has times before noon: from 3:45 to
-    5:15 p.m. is not in need of them."""
+    """Return whether 12 hours are added: to a time in the afternoon, if the text also has times before noon. From 3:45
+    to 5:15 p.m. needs none."""
     is_named = "p" in (match.groupdict().get("half_day") or "").lower() or _AFTERNOON_WORDS.match(text, match.end())
     return bool(is_named) and _MORNING.search(text_around(match, text)) is not None
 
@@ -97,7 +97,7 @@ def _minutes_to(match: re.Match[str], text: str) -> FormMatch | None:
 
 def _minutes_of(part: str) -> int:
     """Return the minutes of `half`, `a quarter`, `ten` or `10`."""
-    name = part.lower().removeprefix("an ").removeprefix("a ")
+    name = " ".join(part.lower().split()).removeprefix("a ")
     return _MINUTES[name] if name in _MINUTES else int(name)
 
 
@@ -229,9 +229,9 @@ ENGLISH_TIMES = (
     ),
     NumberForm(
         "full hour in words",
-        re.compile(rf"\b(?P<hour>{_HOURS})(?=\so'?clock\b)", IGNORE_CASE),
+        re.compile(rf"\b(?P<hour>{_HOURS})(?=\so['’]?clock\b)", IGNORE_CASE),
         _full_hour_in_words,
-        "o'clock oclock",
+        "o'clock o’clock oclock",
     ),
     NumberForm(
         "one hour",

@@ -294,3 +294,8 @@ def test_ordinals_and_places_are_numbers_where_they_may_be_needed(text, numbers)
 def test_end_of_an_interval_of_dates_in_a_long_text():
     text = "这是一段与题目无关的话。" * 40 + "奶奶从3月25日开始吃药，每天吃3片，吃到4月3日，一共吃了多少片？"
     assert written_plainly(text, "zh", "people").endswith("奶奶从3月25日开始吃药，每天吃3片，吃10天，一共吃了多少片？")
+
+
+@pytest.mark.parametrize("text", ["It ends at a\nquarter to 5.", "It ends at A Quarter\tto 5."])
+def test_clock_times_in_words_have_any_white_space(text):
+    assert literals(text) == ["4.75"]
