@@ -2,7 +2,6 @@ from fractions import Fraction
 
 import pytest
 
-from hf_mwp.runtime.augmentation.clock_times import _Interval, _write_chinese, _write_english
 from hf_mwp.runtime.problems import write_clock_times
 
 
@@ -28,26 +27,6 @@ def test_journeys_in_minutes_are_differences(language, first_question):
     for problem in matching:
         assert problem.expression.to_prefix() == ["-", "N1", "N0"]
         assert problem.values[1] - problem.values[0] == Fraction(problem.answer)
-
-
-class FirstChoices:
-    """Chooses the first of several, and numbers that make each condition false."""
-
-    def choice(self, choices):
-        return choices[0]
-
-    def random(self):
-        return 0.9
-
-
-def test_times_before_and_after_noon_are_named():
-    assert _write_chinese(_Interval(9 * 60, 5 * 60), FirstChoices()) == ("上午9:00", "下午2:00")
-    assert _write_english(_Interval(9 * 60, 5 * 60), FirstChoices()) == ("9 am", "2 pm")
-
-
-def test_times_on_the_next_day():
-    assert _write_chinese(_Interval(22 * 60 + 30, 8 * 60), FirstChoices()) == ("晚上10:30", "第二天上午6:30")
-    assert _write_english(_Interval(22 * 60 + 30, 8 * 60), FirstChoices()) == ("10:30 pm", "6:30 am")
 
 
 def test_seed_decides():
