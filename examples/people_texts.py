@@ -37,11 +37,11 @@ def has_right_answer(record: dict[str, Any], answer: str) -> bool:
     94, 94% or 0.94."""
     if record["answer"] is None:
         return False
-    found = [record["answer"]]
+    values = [record["answer"]]
     if "percent" in record:
         percentage = float(record["percent"].removesuffix("%"))
-        found += [percentage, percentage / 100]
-    return any(answers_match(value, answer) for value in found)
+        values += [percentage, percentage / 100]
+    return any(answers_match(value, answer) for value in values)
 
 
 def solve(solver: RuntimeSolver, problem: dict[str, Any], column: str) -> tuple[bool, bool]:

@@ -1,17 +1,13 @@
 """Answers to questions for a percentage: 94% for the share 0.94."""
 
-import re
-
 from .expressions import Expression, ExpressionError
+from .numbers.number_form import asks_for
 from .problems import MathWordProblem
 
 
-_END = 200  # number of characters at the end of a text that are searched for the question
 _ASKS = {
-    "zh": re.compile("百分之(?:几|多少)|百分(?:率|比)是多少"),
-    "en": re.compile(
-        r"\bwhat per ?cent(?:age)?\b|\bby how many per ?cent\b|\bwhat (?:is|was) the percentage\b", re.IGNORECASE
-    ),
+    "zh": "百分之(?:几|多少)|百分(?:率|比)是多少",
+    "en": r"\bwhat per ?cent(?:age)?\b|\bby how many per ?cent\b|\bwhat (?:is|was) the percentage\b",
 }
 _MAX_SHARE = 10  # a larger value is no share
 
@@ -28,7 +24,7 @@ def percent_answer(expression: Expression, problem: MathWordProblem) -> str | No
         `str` or `None`: A percentage with up to four digits, or `None` if the question does not ask for one or the
             equation has no value that is a share.
     """
-    if not _ASKS[problem.language].search(problem.text[-_END:]):
+    if not asks_for(_ASKS[problem.language], problem.text):
         return None
     try:
         value = expression.evaluate(problem.numbers)

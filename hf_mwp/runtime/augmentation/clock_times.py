@@ -14,12 +14,11 @@ from hf_mwp.runtime.problems.math_word_problem import MathWordProblem
 from hf_mwp.utils.checked_types import checked
 
 from .clock_writing import Interval, write_chinese_interval, write_english_interval
-from .story_kinds import SPACES, check_story_language
+from .story_kinds import READING, SPACES, check_story_language
 from .story_names import STORY_NAMES
 
 
 _TEXTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
-_READING = "people"
 
 
 @checked
@@ -73,14 +72,14 @@ def _write(problem_id: str, language: str, rng: random.Random) -> MathWordProble
         text = text.replace("..", ".")
     equation = template["equation"].format(duration=literal_of(duration), **numbers)
     answer = Expression.from_infix(equation).evaluate(())
-    problem = MathWordProblem(text, id=problem_id, language=language, number_reading=_READING)
+    problem = MathWordProblem(text, id=problem_id, language=language, number_reading=READING)
     literals = _literals_as_read(pattern, problem.numbers)
     if answer <= 0 or literals is None:
         return None
     problem = problem.with_equation(template["equation"].format(**literals))
     if problem.equation_value != answer or problem.constants:
         return None
-    return MathWordProblem(text, problem.equation, literal_of(answer), problem_id, language, number_reading=_READING)
+    return MathWordProblem(text, problem.equation, literal_of(answer), problem_id, language, number_reading=READING)
 
 
 def _choose_interval(unit: str, rng: random.Random) -> Interval:
@@ -115,9 +114,9 @@ def _literals_as_read(pattern: str, numbers: tuple[str, ...]) -> dict[str, str] 
     if len(numbers) == len(names):
         literals = dict(zip(names, numbers, strict=True))
         return {**literals, "duration": f"({literals['end']}-{literals['start']})"}
-    place = names.index("start")
-    if len(numbers) == len(names) - 1 and names[place + 1 : place + 2] == ["end"]:
+    first = names.index("start")
+    if len(numbers) == len(names) - 1 and names[first : first + 2] == ["start", "end"]:
         # The interval is one number.
-        names[place : place + 2] = ["duration"]
+        names[first : first + 2] = ["duration"]
         return dict(zip(names, numbers, strict=True))
     return None

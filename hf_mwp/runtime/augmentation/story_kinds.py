@@ -18,8 +18,9 @@ from .story_names import STORY_NAMES
 
 
 SPACES = {"en": " ", "zh": ""}
-"""What separates a text from its question, for each language of generated problems."""
-_READING = "people"
+"""Separators of a text and its question, by language."""
+READING = "people"
+"""Reading of the numbers in generated problems."""
 _MAX_ANSWER = 10**6
 _ANSWERS = ("whole", "decimal", "fraction", "negative")
 _PEOPLE = ("name", "other", "third")
@@ -70,9 +71,9 @@ class StoryKind:
             raise ValueError(
                 f"Kind {self.name!r}: `answers` must be one of {', '.join(_ANSWERS)}, not {self.answers!r}."
             )
-        known = {*self.numbers, *self.words, *_PEOPLE}
+        placeholders = {*self.numbers, *self.words, *_PEOPLE}
         for pattern in (*self.texts, *self.questions):
-            unknown = _placeholders(pattern) - known
+            unknown = _placeholders(pattern) - placeholders
             if unknown:
                 raise ValueError(
                     f"Kind {self.name!r}: {pattern!r} has the unknown placeholder {sorted(unknown)[0]!r}."
@@ -85,8 +86,8 @@ class StoryKind:
     def from_table(cls, table: Mapping[str, Any]) -> Self:
         """Return the kind of a table in a TOML file."""
         name = table.get("name", "without a name")
-        known = {one.name for one in fields(cls)}
-        unknown = set(table) - known
+        field_names = {field_of_kind.name for field_of_kind in fields(cls)}
+        unknown = set(table) - field_names
         if unknown:
             raise ValueError(f"Kind {name!r}: unknown field {sorted(unknown)[0]!r}.")
         for required in ("name", "texts", "questions", "equation", "numbers"):
@@ -114,7 +115,7 @@ class StoryKind:
         if answer is None or not _is_possible(answer, self.answers):
             return None
         problem = MathWordProblem(
-            text, equation, literal_of(answer), problem_id, language, kind=self.name, number_reading=_READING
+            text, equation, literal_of(answer), problem_id, language, kind=self.name, number_reading=READING
         )
         if problem.constants - self.constant_values or problem.equation_value != answer:
             return None

@@ -4,7 +4,7 @@ import re
 from fractions import Fraction
 
 from .chinese_numbers import MINUTES_OF_PARTS, number_of
-from .number_form import CONTEXT, FormMatch, NumberForm, asks_for, number_match, text_before
+from .number_form import FormMatch, NumberForm, asks_for, number_match, text_beside
 
 
 _AFTERNOON = ("下午", "晚上", "傍晚", "夜里")
@@ -36,7 +36,7 @@ def _minutes(match: re.Match[str], prefix: str) -> Fraction | None:
 
 def _interval(match: re.Match[str], text: str) -> FormMatch | None:
     """早上8点到下午5点, if the text also has other numbers."""
-    rest = text_before(match, text) + text[match.end() : match.end() + CONTEXT]
+    rest = text_beside(match, text)
     first = _minutes(match, "first")
     last = _minutes(match, "last")
     if first is None or last is None or not _OTHER_NUMBER.search(rest) or asks_for("几[时点]|什么时", text):

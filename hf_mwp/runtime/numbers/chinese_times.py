@@ -4,7 +4,7 @@ import re
 from fractions import Fraction
 
 from .chinese_numbers import CHARACTERS, MINUTES_OF_PARTS, START, TIME_WORDS, number_of
-from .number_form import CONTEXT, FormMatch, NumberForm, asks_for, number_match, text_around, text_before
+from .number_form import FormMatch, NumberForm, asks_for, number_match, text_around, text_before, text_beside
 
 
 _AFTER_MINUTES = "(?=[到至睡起出开上下放从离去回跑走写做吃完就才还停结来，,。])"
@@ -54,7 +54,7 @@ def _time_before_an_hour(match: re.Match[str], text: str) -> FormMatch | None:
     hours = number_of(match["hours"] or match["first_hours"])
     missing = match["missing"] or match["last_missing"]
     minutes = Fraction(15) if missing == "一刻" else number_of(missing)
-    rest = text_before(match, text) + text[match.end() : match.end() + CONTEXT]
+    rest = text_beside(match, text)
     if hours is None or minutes is None or hours > 24 or minutes >= 60 or not _EARLIER_TIME.search(rest):
         return None
     return _time_match(match, text, hours, -minutes)

@@ -4,7 +4,7 @@ import re
 from fractions import Fraction
 
 from .english_numbers import IGNORE_CASE
-from .number_form import CONTEXT, FormMatch, NumberForm, asks_for, number_match, text_before
+from .number_form import FormMatch, NumberForm, asks_for, number_match, text_beside
 
 
 _OTHER_NUMBER = re.compile(r"\d")
@@ -25,7 +25,7 @@ def _minutes(hours: str, minutes: str | None, half_day: str) -> int | None:
 
 def _interval(match: re.Match[str], text: str) -> FormMatch | None:
     """9am to 5pm: 8 hours, if the text also has other numbers."""
-    rest = text_before(match, text) + text[match.end() : match.end() + CONTEXT]
+    rest = text_beside(match, text)
     if not _OTHER_NUMBER.search(rest) or asks_for("what time|when", text):
         return None
     last_half_day = match["last_half_day"]

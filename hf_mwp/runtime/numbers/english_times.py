@@ -4,7 +4,7 @@ import re
 from fractions import Fraction
 
 from .english_numbers import IGNORE_CASE, after_words, number_of
-from .number_form import CONTEXT, FormMatch, NumberForm, asks_for, number_match, text_around, text_before
+from .number_form import FormMatch, NumberForm, asks_for, number_match, text_around, text_before, text_beside
 
 
 _TIME_WORDS = re.compile(
@@ -75,7 +75,7 @@ def _asks_minutes(text: str) -> bool:
 
 
 def _has_other_time(match: re.Match[str], text: str) -> bool:
-    rest = text_before(match, text) + text[match.end() : match.end() + CONTEXT]
+    rest = text_beside(match, text)
     return _OTHER_TIME.search(rest) is not None
 
 

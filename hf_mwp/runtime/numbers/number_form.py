@@ -118,6 +118,11 @@ def text_before(match: re.Match[str], text: str) -> str:
     return text[max(0, match.start() - CONTEXT) : match.start()]
 
 
+def text_beside(match: re.Match[str], text: str) -> str:
+    """Return the characters on both sides of a match that are searched for context, without the match."""
+    return text_before(match, text) + text[match.end() : match.end() + CONTEXT]
+
+
 def text_around(match: re.Match[str], text: str) -> str:
     """Return a match with the characters on both sides that are searched for context."""
     return text[max(0, match.start() - CONTEXT) : match.end() + CONTEXT]
