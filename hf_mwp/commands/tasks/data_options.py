@@ -57,6 +57,9 @@ class DataArguments(FileArguments):
     )
     augment_comparisons: bool = option(False, "Add English problems that compare or add some of several counts.")
     augment_units: bool = option(False, "Add copies of training problems with a quantity or question in another unit.")
+    augment_wording: float = option(
+        0.0, "Share of the training problems that are worded as people type them (块钱, bucks, no question mark)."
+    )
     augment_writing: float = option(
         0.0,
         "Share of the training problems whose numbers are written in other forms (三个, half); set number_reading to "
@@ -69,7 +72,7 @@ class DataArguments(FileArguments):
     def __post_init__(self):
         super().__post_init__()
         check_share(self, "validation_fraction")
-        check_weight(self, "augment_writing")
+        check_weight(self, "augment_wording", "augment_writing")
         check_not_negative(self, "fold")
         check_at_least_one(self, "max_train_samples", "max_eval_samples")
 

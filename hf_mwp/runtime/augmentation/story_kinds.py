@@ -14,6 +14,7 @@ from hf_mwp.runtime.expressions import Expression, ExpressionError
 from hf_mwp.runtime.numbers.digit_numbers import literal_of
 from hf_mwp.runtime.problems.math_word_problem import MathWordProblem
 
+from .story_dates import COUNTED_ENDS, choose_dates
 from .story_names import STORY_NAMES
 
 
@@ -24,6 +25,8 @@ READING = "people"
 _MAX_ANSWER = 10**6
 _ANSWERS = ("whole", "decimal", "fraction", "negative")
 _PEOPLE = ("name", "other", "third")
+_DATES = ("start", "end")
+_DAYS = "days"
 
 
 def check_story_language(language: str) -> None:
@@ -49,6 +52,8 @@ class StoryKind:
         constants (`list[str]`, *optional*): Numbers of the equation that are not in the text.
         answers (`str`, *optional*, defaults to `"whole"`): Possible answers above zero: `"whole"`, `"decimal"` (up to
             two decimals) or `"fraction"` (any); `"negative"` stands for whole numbers that may be below zero.
+        counted_ends (`str`, *optional*): Which of the dates `{start}` and `{end}` of the texts are counted as days:
+            `"both"`, `"one"` or `"none"`. `{days}` in the equation is the number of days.
 
     Raises:
         ValueError: If a field is missing, unknown or invalid. The message names the kind and the field.
@@ -62,6 +67,7 @@ class StoryKind:
     words: dict[str, list[str]] = field(default_factory=dict)
     constants: list[str] = field(default_factory=list)
     answers: str = "whole"
+    counted_ends: str | None = None
 
     def __post_init__(self):
         for name in ("texts", "questions"):
@@ -71,14 +77,27 @@ class StoryKind:
             raise ValueError(
                 f"Kind {self.name!r}: `answers` must be one of {', '.join(_ANSWERS)}, not {self.answers!r}."
             )
-        placeholders = {*self.numbers, *self.words, *_PEOPLE}
+        if self.counted_ends is not None and self.counted_ends not in COUNTED_ENDS:
+            raise ValueError(
+                f"Kind {self.name!r}: `counted_ends` must be one of {', '.join(COUNTED_ENDS)}, not "
+                f"{self.counted_ends!r}."
+            )
+        self._check_placeholders()
+
+    def _check_placeholders(self) -> None:
+        """Raise `ValueError` if a text, a question or the equation has an unknown placeholder."""
+        known_in_equation = set(self.numbers)
+        known_in_texts = {*self.numbers, *self.words, *_PEOPLE}
+        if self.counted_ends is not None:
+            known_in_equation.add(_DAYS)
+            known_in_texts.update(_DATES)
         for pattern in (*self.texts, *self.questions):
-            unknown = _placeholders(pattern) - placeholders
+            unknown = _placeholders(pattern) - known_in_texts
             if unknown:
                 raise ValueError(
                     f"Kind {self.name!r}: {pattern!r} has the unknown placeholder {sorted(unknown)[0]!r}."
                 )
-        unknown = _placeholders(self.equation) - set(self.numbers)
+        unknown = _placeholders(self.equation) - known_in_equation
         if unknown:
             raise ValueError(f"Kind {self.name!r}: `equation` has the unknown placeholder {sorted(unknown)[0]!r}.")
 
@@ -103,13 +122,18 @@ class StoryKind:
     def try_to_write(self, problem_id: str, language: str, rng: random.Random) -> MathWordProblem | None:
         """Return a problem, or `None` if its answer is not possible or numbers of its text are read differently."""
         pattern = rng.choice(self.texts) + SPACES[language] + rng.choice(self.questions)
+        words = self._choose_words(language, rng)
         numbers = {name: _choose_number(values, rng) for name, values in self.numbers.items()}
-        in_text = [numbers[name] for name in _placeholders(pattern) if name in numbers]
+        if self.counted_ends is not None:
+            dates = choose_dates(self.counted_ends, language, rng)
+            words.update(start=dates.start, end=dates.end)
+            numbers[_DAYS] = Fraction(dates.num_days)
+        in_text = [number for name, number in numbers.items() if name in {*_placeholders(pattern), _DAYS}]
         if len(set(in_text) - self.constant_values) < len(in_text):
             # Which of two equal numbers the equation means would be a guess.
             return None
         literals = {name: literal_of(number) for name, number in numbers.items()}
-        text = pattern.format(**self._choose_words(language, rng), **literals)
+        text = pattern.format(**words, **literals)
         equation = self.equation.format(**literals)
         answer = _value_of(equation)
         if answer is None or not _is_possible(answer, self.answers):

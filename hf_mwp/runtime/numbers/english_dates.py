@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import date
 
 from .english_numbers import IGNORE_CASE
-from .number_form import FormMatch, NumberForm, asks_for, number_match, text_around
+from .number_form import CONTEXT, FormMatch, NumberForm, asks_for, no_number, number_match, text_around
 
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
@@ -15,6 +15,7 @@ _MONTH = (
 )
 _DAY = r"\d{1,2}(?:st|nd|rd|th)?"
 _EACH_DAY = re.compile(r"\b(?:(?:per|an?|each|every) (?:day|night)|daily|nightly)\b", IGNORE_CASE)
+_BOTH_DAYS = re.compile(r"\b(?:inclusive|inclusively|(?:including|counting|count) both)\b", IGNORE_CASE)
 _NIGHTS = re.compile(r"\bnights?\b", IGNORE_CASE)
 _YEAR = re.compile(r"\b((?:19|20)\d\d)\b")
 _COMMON_YEAR = 2025
@@ -37,18 +38,25 @@ def _read_date(match: re.Match[str], prefix: str, year: int) -> date | None:
         return None
 
 
+def _interval_of(first_match: re.Match[str], last_match: re.Match[str], text: str) -> int | None:
+    """Return the number of days from a date to a later one, or `None` if they are no dates or not in this order."""
+    found = _YEAR.search(text)
+    year = int(found[1]) if found is not None else _COMMON_YEAR
+    first = _read_date(first_match, "first", year)
+    last = _read_date(last_match, "last", year)
+    if first is None or last is None or last <= first:
+        return None
+    return (last - first).days
+
+
 def _days(match: re.Match[str], text: str) -> FormMatch | None:
     """From March 3rd to March 12th: 10 days with both days, or 9 nights, in a text with a number for each of them."""
     around = text_around(match, text)
     if not _EACH_DAY.search(around) or asks_for(r"\b(?:what|which) (?:day|date)\b|\bwhen\b", text):
         return None
-    year = _YEAR.search(around)
-    year = int(year[1]) if year is not None else _COMMON_YEAR
-    first = _read_date(match, "first", year)
-    last = _read_date(match, "last", year)
-    if first is None or last is None or last <= first:
+    num_nights = _interval_of(match, match, around)
+    if num_nights is None:
         return None
-    num_nights = (last - first).days
     if _NIGHTS.search(around):
         read = number_match(match, num_nights, unit=" nights")
         return replace(read, note=f"{match[0]} was read as {read.literal} nights")
@@ -56,15 +64,61 @@ def _days(match: re.Match[str], text: str) -> FormMatch | None:
     return replace(read, note=f"{match[0]} was read as {read.literal} days, with the first and the last day")
 
 
+def _days_asked_for(match: re.Match[str], text: str) -> FormMatch | None:
+    """How many days are there from March 12 to April 5: 24 days, or 25 with both days."""
+    num_days = _interval_of(match, match, text_around(match, text))
+    if num_days is None:
+        return None
+    if _BOTH_DAYS.search(text_around(match, text)):
+        num_days += 1
+    read = number_match(match, num_days, unit=" days", group="interval")
+    return replace(read, note=f"{match['interval']} was read as {read.literal} days")
+
+
+def _asks_for_days(text: str) -> bool:
+    return asks_for(r"\bhow many days\b", text)
+
+
+def _today(match: re.Match[str], text: str) -> FormMatch | None:
+    """Today is March 12: no number before a later date, which is read as the number of days until then."""
+    later = _LATER_DATE.search(text, match.end(), match.end() + CONTEXT)
+    if later is None or not _asks_for_days(text) or _interval_of(match, later, text) is None:
+        return None
+    return no_number(match, text)
+
+
+def _later_date(match: re.Match[str], text: str) -> FormMatch | None:
+    """My birthday is on April 5, in a text with "today is March 12": 24 days."""
+    if not _asks_for_days(text):
+        return None
+    today = _TODAY.search(text, max(0, match.start() - CONTEXT), match.start())
+    if today is None:
+        return None
+    num_days = _interval_of(today, match, text)
+    if num_days is None:
+        return None
+    read = number_match(match, num_days, unit=" days", group="date")
+    return replace(read, note=f"{today[0]} ... {match[0]} was read as {num_days} days")
+
+
+_TODAY = re.compile(rf"\b(?:today(?:['’]?s| is)|it(?:['’]?s| is))\s(?:now\s)?(?:the\s)?{_date('first')}", IGNORE_CASE)
+_LATER_DATE = re.compile(rf"(?<=\s)(?P<date>(?:the\s)?{_date('last')})", IGNORE_CASE)
+_INTERVAL = rf"(?:from\s|between\s)?{_date('first')}\s?(?:to|till|until|through|and|[-–])\s?{_date('last')}"
+
 ENGLISH_DATES = (
     NumberForm(
+        "days between dates",
+        re.compile(rf"\bhow many days (?:are there |are |is it |there are )?(?P<interval>{_INTERVAL})", IGNORE_CASE),
+        _days_asked_for,
+        "days",
+    ),
+    NumberForm(
         "intervals of dates",
-        re.compile(
-            rf"\b(?:from\s|between\s)?{_date('first')}\s?(?:to|till|until|through|and|[-–])\s?{_date('last')}",
-            IGNORE_CASE,
-        ),
+        re.compile(rf"\b{_INTERVAL}", IGNORE_CASE),
         _days,
         " ".join(_MONTHS),
     ),
+    NumberForm("later dates", _LATER_DATE, _later_date, "today it"),
+    NumberForm("today's date", _TODAY, _today, "today it"),
 )
 """Forms for solvers that were trained with converted units, before those of names."""

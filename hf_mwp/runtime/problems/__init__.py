@@ -5,6 +5,7 @@ from hf_mwp.utils.lazy_names import lazy_names
 
 _NAMES = {
     "answer": ("answer_half_unit", "answer_value"),
+    ".augmentation.casual_wording": ("reword_casually",),
     ".augmentation.clock_times": ("write_clock_times",),
     ".augmentation.distractors": ("add_distractors",),
     ".augmentation.english_comparisons": ("compare_counts",),

@@ -1,3 +1,4 @@
+from hf_mwp.runtime.augmentation.casual_wording import reword_casually as reword_casually
 from hf_mwp.runtime.augmentation.clock_times import write_clock_times as write_clock_times
 from hf_mwp.runtime.augmentation.distractors import add_distractors as add_distractors
 from hf_mwp.runtime.augmentation.english_comparisons import compare_counts as compare_counts

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from hf_mwp.runtime.problems import (
     compare_counts,
     convert_units,
     reverse_operations,
+    reword_casually,
     rewrite_numbers,
 )
 from hf_mwp.solver.corpus.pretraining_texts import held_out_texts
@@ -54,6 +55,7 @@ def load_mwp_dataset(
     augment_properties: bool = False,
     augment_comparisons: bool = False,
     augment_units: bool = False,
+    augment_wording: float = 0.0,
     augment_writing: float = 0.0,
     reverse_held_out: bool = False,
     keep_unusable: bool = False,
@@ -111,6 +113,8 @@ def load_mwp_dataset(
             or sum of some of several counts ([`~problems.compare_counts`]).
         augment_units (`bool`, *optional*, defaults to `False`): Add copies of all training problems (with
             `extra_train`) in which a quantity or the question has a different unit ([`~problems.convert_units`]).
+        augment_wording (`float`, *optional*, defaults to 0.0): Share of the training problems (with `extra_train` and
+            augmented problems) that are worded as people type them ([`~problems.reword_casually`]).
         augment_writing (`float`, *optional*, defaults to 0.0): Share of the training problems (with `extra_train` and
             augmented problems) of which numbers are written in other forms ([`~problems.rewrite_numbers`]). Train a
             solver with `number_reading="people"`, which reads them.
@@ -143,7 +147,8 @@ def load_mwp_dataset(
         raise ValueError(f"`columns`, `encoding` and `separator` describe files of problems, not {name}. Omit them.")
     scheme, fold = find_scheme(loader, name, split_scheme, fold)
     overlap_split = _check_options(on_error, drop_overlap, validation_fraction)
-    check_weight({"augment_writing": augment_writing}, "augment_writing")
+    shares = {"augment_wording": augment_wording, "augment_writing": augment_writing}
+    check_weight(shares, *shares)
 
     # Read the rows of the files.
     folder = find_folder(loader, data_dir)
@@ -182,8 +187,9 @@ def load_mwp_dataset(
             extra[str(source)] = _make_examples(rows, parse_number_words, solve_equations)
         excluded = list(held_out_texts(extra_exclude, folder, file_format))
         report.extra = _add_problems(usable, examples, extra, methods, name, keep_unusable, excluded)
-    if augment_writing:
-        usable["train"] = _rewrite(usable.get("train", []), augment_writing)
+    for rewrite, share in ((reword_casually, augment_wording), (rewrite_numbers, augment_writing)):
+        if share:
+            usable["train"] = _rewrite(usable.get("train", []), rewrite, share)
     datasets = _to_datasets(usable, report)
     return (datasets, report) if return_report else datasets
 
@@ -291,11 +297,13 @@ _AUGMENTATIONS = {
 }
 
 
-def _rewrite(examples: list[Example], share: float) -> list[Example]:
-    """Return the examples, a share of them with numbers in other forms."""
+def _rewrite(
+    examples: list[Example], rewrite: Callable[..., Iterable[MathWordProblem | None]], share: float
+) -> list[Example]:
+    """Return the examples, a share of them as the function `rewrite` writes them."""
     problems = [example.problem for example in examples]
     result = []
-    for example, problem in zip(examples, rewrite_numbers(problems, share=share), strict=True):
+    for example, problem in zip(examples, rewrite(problems, share=share), strict=True):
         if problem is not None:
             example = _changed(example, problem)
         result.append(example)

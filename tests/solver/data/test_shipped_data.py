@@ -45,6 +45,7 @@ def test_no_data_goes_into_the_package():
         "english_comparisons.toml",
         "english_prices.toml",
         "english_properties.toml",
+        "casual_wording.toml",
         "clock_times.toml",
         "remainders.toml",
         "stories_en.toml",

@@ -1,0 +1,138 @@
+"""Augmentation with casual wording: problems as people type them in chats and forums."""
+
+import random
+import re
+import tomllib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from hf_mwp.runtime.problems.clauses import find_question
+from hf_mwp.runtime.problems.math_word_problem import MathWordProblem
+from hf_mwp.utils.checked_types import checked
+
+from .story_kinds import READING, SPACES
+
+
+MAX_REPLACEMENTS = 4
+"""Largest number of expressions that are replaced in a problem."""
+OPENING, ASIDE, CLOSING = 0.3, 0.1, 0.2
+"""Shares of the problems that get a sentence before the text, before the question and behind the question."""
+
+_NUMBERS = range(2, 100)  # in openings, asides and closings
+
+
+@checked
+def reword_casually(
+    problems: Iterable[MathWordProblem], seed: int = 0, share: float = 1.0
+) -> Iterator[MathWordProblem | None]:
+    """
+    Write each problem as people type it: 元 as 块, 每本3元 as 3块钱一本, "How many" as "how many", without a question
+    mark, with a greeting, a thanks or an aside. Some of these have a number that the question does not need.
+
+    The labels are exact: a new text is used only if the reading `"people"` finds the same values, in the same order,
+    as in the old, apart from those that were added. The result depends only on the arguments.
+
+    Args:
+        problems (iterable of [`MathWordProblem`]): Problems with equation and answer.
+        seed (`int`, *optional*, defaults to 0): Seed for the choice of problems and expressions.
+        share (`float`, *optional*, defaults to 1.0): Share of the problems that are reworded.
+
+    Yields:
+        [`MathWordProblem`] or `None`: The new problem, with `number_reading="people"` and `-C` appended to its id, or
+        `None` if the problem is not chosen, nothing in it can be replaced or the equation does not give the answer.
+
+    Example:
+
+    ```python
+    >>> problem = MathWordProblem("小明买了3本书，每本15元，一共花了多少元？", "x=3*15", "45")
+    >>> next(reword_casually([problem])).text
+    ```
+    """
+    choice = random.Random(seed)
+    for index, problem in enumerate(problems):
+        if choice.random() >= share:
+            yield None
+            continue
+        rng = random.Random(f"casual {seed} {index} {problem.text}")
+        yield _reword(replace(problem, number_reading=READING), rng)
+
+
+@dataclass(frozen=True)
+class _Replacement:
+    """Pattern of an expression, and the templates that may replace it."""
+
+    pattern: re.Pattern[str]
+    templates: list[str]
+
+
+@dataclass(frozen=True)
+class _Wording:
+    """Replacements and additional sentences of a language."""
+
+    replacements: list[_Replacement]
+    openings: list[str]
+    asides: list[str]
+    closings: list[str]
+
+
+@cache
+def _load_wording(language: str) -> _Wording:
+    """Return the wording of a language in `casual_wording.toml`."""
+    tables = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+    table: dict[str, Any] = tables[language]
+    replacements = [_Replacement(re.compile(row["pattern"]), row["with"]) for row in table["replacements"]]
+    return _Wording(replacements, table["openings"], table["asides"], table["closings"])
+
+
+def _reword(problem: MathWordProblem, rng: random.Random) -> MathWordProblem | None:
+    if not problem.agrees():
+        return None
+    wording = _load_wording(problem.language)
+    text = _replace_expressions(problem.text, wording, rng)
+    unused = [number for number in _NUMBERS if number not in problem.known_values]
+    added = iter(rng.sample(unused, 3))
+    text = _add_sentences(text, problem.language, wording, added, rng)
+    new = replace(problem, text=text, id=f"{problem.id}-C", context="", kind="")
+    if new.text == problem.text or not _has_numbers(new, problem):
+        return None
+    return new
+
+
+def _replace_expressions(text: str, wording: _Wording, rng: random.Random) -> str:
+    """Return a text with some of the expressions that can be replaced."""
+    possible = [replacement for replacement in wording.replacements if replacement.pattern.search(text)]
+    num_replaced = min(rng.randint(1, MAX_REPLACEMENTS), len(possible))
+    for replacement in rng.sample(possible, num_replaced):
+        text = replacement.pattern.sub(rng.choice(replacement.templates), text)
+    return text
+
+
+def _add_sentences(
+    text: str, language: str, wording: _Wording, numbers: Iterator[int], rng: random.Random
+) -> str:
+    """Return a text with an opening, an aside and a closing, or some of them; `numbers` are used in order."""
+    space = SPACES[language]
+    if rng.random() < CLOSING:
+        closing = rng.choice(wording.closings).format(number=next(numbers))
+        text = f"{text}{space}{closing}"
+    if rng.random() < ASIDE:
+        clauses, question = find_question(text, language)
+        start = clauses[question][0] if clauses else 0
+        aside = rng.choice(wording.asides).format(number=next(numbers))
+        text = f"{text[:start]}{space}{aside}{text[start:]}"
+    if rng.random() < OPENING:
+        opening = rng.choice(wording.openings).format(number=next(numbers))
+        text = f"{opening}{space}{text}"
+    return text
+
+
+def _has_numbers(new: MathWordProblem, problem: MathWordProblem) -> bool:
+    """Return whether a new text has the numbers of the problem in their order, and the equation the same tree."""
+    known = set(problem.values)
+    values = tuple(value for value in new.values if value in known)
+    if values != problem.values or not new.agrees():
+        return False
+    return new.expression.num_operators == problem.expression.num_operators
