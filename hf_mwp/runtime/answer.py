@@ -14,6 +14,7 @@ from hf_mwp.utils.unknown_tokens import PROBLEM_LIMIT, unknown_tokens_warning
 from .expressions import Expression, ExpressionError
 from .percent_answers import percent_answer
 from .plausibility import RankedAnswer
+from .plausibility.question import REMAINDER
 from .problems import MathWordProblem, refusal
 
 
@@ -104,6 +105,11 @@ class Answer:
             value: float(first.value),
             "violations": list(first.violations),
         }
+
+
+def rounding_remark(rounding: str) -> str:
+    """Return a remark for readers on an answer that was rounded (`rounded` of a result)."""
+    return "remainder of the quotient" if rounding == REMAINDER else f"rounded {rounding}"
 
 
 def not_finite(source: str | PathLike, weights: Sequence[str]) -> str:

@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hf_mwp.commands.tasks.reporter import Reporter
+from hf_mwp.runtime.answer import rounding_remark
 from hf_mwp.runtime.expressions import Expression, draw
 from hf_mwp.solver.metrics.accuracy import LEVELS, metric_cell, report_cells
 from hf_mwp.utils.control_characters import show_controls
@@ -168,7 +169,7 @@ def print_solution(console: Console, text: str, results: list[dict[str, Any]], t
             if "percent" in result:
                 value += f" = {result['percent']}"
             if "rounded" in result:
-                value += f", rounded {result['rounded']}"
+                value += f", {rounding_remark(result['rounded'])}"
             certainty = f"probability {result['score']:.2f}"
             if "plausibility" in result:
                 certainty += f", plausibility {result['plausibility']:.2f}"

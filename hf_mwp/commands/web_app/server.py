@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from hf_mwp.runtime import RuntimeSolver, load_solver
-from hf_mwp.runtime.answer import answer_records
+from hf_mwp.runtime.answer import answer_records, rounding_remark
 from hf_mwp.runtime.expressions import ExpressionError
 from hf_mwp.runtime.problems import MathWordProblem
 from hf_mwp.utils.usage_error import UsageError
@@ -168,7 +168,7 @@ def _shown_answer(record: dict[str, Any], probability: float) -> dict[str, Any]:
     shown["probability"] = probability
     remarks = list(record.get("violations", ()))
     if "rounded" in record:
-        remarks.append(f"rounded {record['rounded']}")
+        remarks.append(rounding_remark(record["rounded"]))
     shown["violations"] = [in_both_languages(remark) for remark in remarks]
     return shown
 

@@ -1,11 +1,14 @@
-"""Generated problems whose quotient is rounded to whole things: boats for all children, full boxes of eggs."""
+"""Generated problems whose quotient is rounded to whole things, or its remainder: boats for all children, eggs left over."""
 
 import math
 import random
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
+from hf_mwp.runtime.expressions import Expression
 from hf_mwp.runtime.problems.math_word_problem import MathWordProblem
 from hf_mwp.utils.checked_types import checked
 
@@ -15,7 +18,7 @@ from .story_names import STORY_NAMES
 
 _TEXTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 _EQUATION = "{total}/{size}"
-_ROUND = {"up": math.ceil, "down": math.floor}
+_REMAINDER = "remainder"
 
 
 @checked
@@ -23,8 +26,9 @@ def write_remainders(
     count: int, seed: int = 0, language: str = "en", rounded: bool = True
 ) -> Iterator[MathWordProblem]:
     """
-    Write problems that ask for the number of whole things that suffice, or that can be had. The equation is the
-    quotient, and the answer the quotient, rounded up or down as the plausibility re-ranker does.
+    Write problems that ask for the number of whole things that suffice, or that can be had, or for what is left over.
+    The equation is the quotient, and the answer the quotient, rounded up or down, or its remainder, as the plausibility
+    re-ranker rounds it.
 
     Args:
         count (`int`): Number of problems. Some may be equal.
@@ -48,15 +52,37 @@ def write_remainders(
     for index in range(count):
         template = rng.choice(_TEXTS[language])
         text = rng.choice(template["texts"]) + SPACES[language] + rng.choice(template["questions"])
-        size = rng.randrange(3, 25)
-        more = rng.randrange(2, 10)
-        # Every fourth quotient or so is whole, since the solver cannot see which.
-        total = size * rng.randrange(3, 30) + rng.choice((0, rng.randrange(size), rng.randrange(size)))
-        numbers = {"total": total, "more": more, "size": size}
+        numbers = _choose_numbers(rng)
+        if template["rounding"] == _REMAINDER and _quotient(template, numbers).denominator == 1:
+            # Nothing would be left over.
+            numbers["total"] += 1
         text = text.format(name=rng.choice(STORY_NAMES[language]), **numbers)
-        equation = template.get("equation", _EQUATION).format(**numbers)
-        problem = MathWordProblem(text, equation, id=f"remainders-{index}", language=language)
-        answer = problem.equation_value
+        answer = _quotient(template, numbers)
         if rounded:
-            answer = _ROUND[template["rounding"]](answer)
-        yield MathWordProblem(text, equation, str(answer), problem.id, language)
+            answer = _rounded(answer, numbers["size"], template["rounding"])
+        yield MathWordProblem(text, _equation(template, numbers), str(answer), f"remainders-{index}", language)
+
+
+def _choose_numbers(rng: random.Random) -> dict[str, int]:
+    size = rng.randrange(3, 25)
+    more = rng.randrange(2, 10)
+    # Every fourth quotient or so is whole, since the solver cannot see which.
+    total = size * rng.randrange(3, 30) + rng.choice((0, rng.randrange(size), rng.randrange(size)))
+    return {"total": total, "more": more, "size": size}
+
+
+def _equation(template: Mapping[str, Any], numbers: Mapping[str, int]) -> str:
+    return template.get("equation", _EQUATION).format(**numbers)
+
+
+def _quotient(template: Mapping[str, Any], numbers: Mapping[str, int]) -> Fraction:
+    return Fraction(Expression.from_infix(_equation(template, numbers)).evaluate(()))
+
+
+def _rounded(quotient: Fraction, divisor: int, rounding: str) -> Fraction | int:
+    """Return a quotient rounded `"up"` or `"down"`, or its remainder."""
+    if rounding == "up":
+        return math.ceil(quotient)
+    if rounding == "down":
+        return math.floor(quotient)
+    return quotient % 1 * divisor

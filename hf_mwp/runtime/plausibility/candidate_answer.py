@@ -14,7 +14,7 @@ from hf_mwp.runtime.expressions.evaluation import Number, Step, evaluate_postfix
 from hf_mwp.runtime.expressions.operators import fold_postfix
 from hf_mwp.utils.checked_types import checked
 
-from .question import RATIO, Question
+from .question import RATIO, REMAINDER, Question
 
 
 # Maximum number of decimals of an exact number, and maximum number of significant digits to count.
@@ -124,7 +124,7 @@ class CandidateAnswer:
     @cached_property
     def rounding(self) -> str | None:
         """Return how the answer is rounded to whole things (`"up"` or `"down"`): a quotient with a remainder, if the
-        question asks for the number that suffices, or that can be had."""
+        question asks for the number that suffices, or that can be had; `"remainder"` if it asks for what is left."""
         if self.last_operator != "/" or not isinstance(self.value, Fraction) or self.value < 0 or is_whole(self.value):
             return None
         return self.question.rounding
@@ -136,6 +136,8 @@ class CandidateAnswer:
             return Fraction(math.ceil(self.value))
         if self.rounding == "down":
             return Fraction(math.floor(self.value))
+        if self.rounding == REMAINDER:
+            return self.steps[-1].left % self.steps[-1].right
         return self.value
 
     @cached_property
@@ -170,7 +172,8 @@ def candidate_answers(question: Question, trees: Sequence[tuple[Expression, floa
     of the best tree of each. Trees without a value are skipped, and numbers alone if the question asks for a number of
     whole things. Rounded values are equal if twelve digits are."""
     groups: dict[Fraction, CandidateAnswer] = {}
-    needs_operation = question.rounding is not None and not all(expression.is_leaf for expression, _ in trees)
+    counts_things = question.rounding not in (None, REMAINDER)
+    needs_operation = counts_things and not all(expression.is_leaf for expression, _ in trees)
     for rank, (expression, log_probability) in enumerate(trees):
         # How many boats suffice is neither in the text nor a constant, which solvers guess for such questions.
         if needs_operation and expression.is_leaf:

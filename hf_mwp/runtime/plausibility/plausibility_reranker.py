@@ -76,7 +76,8 @@ class RankedAnswer:
     # Reasons against it, most important first: faults of its own for the first answer and impossible ones, then
     # comparisons with the first answer.
     violations: tuple[str, ...] = ()
-    # "up" or "down" if the value is a quotient that was rounded to whole things: 50 children need 9 boats for 6 each.
+    # "up" or "down" if the value is a quotient that was rounded to whole things (50 children need 9 boats for 6 each),
+    # "remainder" if it is what is left over.
     # The features are those of the quotient, which seldom is the answer to any other question.
     rounding: str | None = None
 

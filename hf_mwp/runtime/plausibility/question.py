@@ -16,6 +16,8 @@ from hf_mwp.runtime.problems.clauses import CLAUSE_BREAK, find_question
 
 
 RATIO = ""  # unit of shares, multiples and percentages
+REMAINDER = "remainder"
+"""Rounding of a quotient to what is left over."""
 # Kinds of answers that are only negative in problems with one of the words `negatives`, or about a difference.
 NEVER_NEGATIVE = frozenset({"counted", "age", "days", "time", "length", "area", "volume", "weight"})
 _MARK = "\0"
@@ -60,9 +62,11 @@ class QuestionWords:
         # Words before the number of a rate, and words after a share or multiple.
         self.rate = _pattern(_any_of(content["rates"]))
         self.ratio = _pattern(rf"\s*(?:{_any_of(content['ratios'])})")
-        # Questions for the whole things that suffice, or that can be had.
+        # Questions for the whole things that suffice, or that can be had, and for what is left over.
         self.rounded_up = _pattern("|".join(content["rounded_up"]))
         self.rounded_down = _pattern("|".join(content["rounded_down"]))
+        self.left_over = _pattern("|".join(content["left_over"]))
+        self.divided = _pattern("|".join(content["divided"]))
         # Words in the text of a problem whose answer may be negative.
         self.negatives = _pattern(_any_of(content["negatives"]))
         # A word (in Chinese, a character), and function words to ignore.
@@ -115,7 +119,8 @@ class Question:
     asked: tuple[float, ...]
     related: tuple[float, ...]
     may_be_negative: bool  # the answer; no feature uses this
-    rounding: str | None = None  # how a quotient is rounded to whole things: "up", "down", or not at all
+    # How a quotient is rounded to whole things: "up", "down", or not at all; "remainder" if what is left over is asked.
+    rounding: str | None = None
 
     @classmethod
     def read(cls, problem: MathWordProblem, trees: Sequence[tuple[Expression, float]] = ()) -> Question:
@@ -164,7 +169,7 @@ class Question:
             or not answer_kinds <= NEVER_NEGATIVE
             or "difference" in cues
             or bool(is_signed),
-            rounding=_rounding(question, answer_kinds, words),
+            rounding=_rounding(problem.text, question, answer_kinds, words),
         )
 
     @cached_property
@@ -182,8 +187,10 @@ class Question:
         return all(value.denominator == 1 for value in self.values)
 
 
-def _rounding(question: str, kinds: set[str], words: QuestionWords) -> str | None:
+def _rounding(text: str, question: str, kinds: set[str], words: QuestionWords) -> str | None:
     """Return how the question for a number of things rounds a quotient, or `None` if it does not."""
+    if words.left_over.search(question) and words.divided.search(text) and "share" not in kinds:
+        return REMAINDER
     if not kinds <= {"counted"}:
         return None
     if words.rounded_down.search(question):

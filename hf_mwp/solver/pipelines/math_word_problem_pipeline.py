@@ -47,8 +47,9 @@ class MathWordProblemPipeline(FolderSearch, Pipeline):
       values of the beams, and signs that the answer is implausible ("negative length", "2.4 people") which the first
       answer does not have. A negative count or measure is always a violation and has a plausibility of at most 0.1.
       With `top_k`, all values are different before they are rounded;
-    - `rounded` (`"up"` or `"down"`) and `quotient` (`str`), only with `rerank` and if a quotient was rounded to the
-      answer, because the question asks for whole things: 50 children need 9 boats for 6 each;
+    - `rounded` (`"up"`, `"down"` or `"remainder"`) and `quotient` (`str`), only with `rerank` and if a quotient was
+      rounded to the answer, because the question asks for whole things (50 children need 9 boats for 6 each), or if
+      it asks for the remainder (how many are left over);
     - `percent` (`str`), only if the question asks for a percentage (百分之几, "what percent"): the answer as `"94%"`;
     - `instead_of` (`dict`), only if re-ranking replaced the solver's answer: its `equation`, `answer`, `violations`;
     - `status` (`"unsure"`) and `candidates` (`list[dict]`), only below `confidence_threshold`: the equations found,

@@ -6,6 +6,13 @@ from hf_mwp.runtime.plausibility.question import Question
 from hf_mwp.runtime.problems import write_remainders
 
 
+ROUND = {
+    "up": lambda quotient, divisor: math.ceil(quotient),
+    "down": lambda quotient, divisor: math.floor(quotient),
+    "remainder": lambda quotient, divisor: (quotient - math.floor(quotient)) * divisor,
+}
+
+
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_answers_are_the_quotients_as_the_question_rounds_them(language):
     num_rounded = 0
@@ -15,9 +22,9 @@ def test_answers_are_the_quotients_as_the_question_rounds_them(language):
             assert problem.answer == str(quotient)
             continue
         num_rounded += 1
-        rounded = {"up": math.ceil, "down": math.floor}[Question.read(problem).rounding](quotient)
+        rounded = ROUND[Question.read(problem).rounding](quotient, problem.values[-1])
         assert problem.answer == str(rounded), problem.text
-    assert 150 < num_rounded < 250
+    assert 150 < num_rounded < 270
 
 
 @pytest.mark.parametrize(
@@ -27,6 +34,8 @@ def test_answers_are_the_quotients_as_the_question_rounds_them(language):
         ("en", "How many full boxes are there?", math.floor),
         ("zh", "至少要租多少条船？", math.ceil),
         ("zh", "最多能剪几段？", math.floor),
+        ("en", "How many are left over?", lambda quotient: quotient % 1),
+        ("zh", "余数是多少？", lambda quotient: quotient % 1),
     ],
 )
 def test_answer_of_a_question(language, end, rounded):
@@ -38,7 +47,10 @@ def test_answer_of_a_question(language, end, rounded):
             total, size = max(problem.values), min(problem.values)
         else:
             total += problem.values[1]
-        assert problem.answer == str(rounded(total / size))
+        answer = rounded(total / size)
+        if answer < 1:
+            answer *= size
+        assert problem.answer == str(answer) != "0"
 
 
 def test_answers_of_training_data_are_the_quotients():

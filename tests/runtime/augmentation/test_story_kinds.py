@@ -1,4 +1,6 @@
 import random
+import re
+from datetime import datetime
 from fractions import Fraction
 
 import pytest
@@ -56,6 +58,30 @@ def test_words_and_people():
     assert "3 kites for $2" in problem.text
 
 
+@pytest.mark.parametrize(("counted_ends", "more"), [("both", 1), ("one", 0)])
+def test_days_between_dates(counted_ends, more):
+    text = "How many days are there from {start} to {end}?"
+    if counted_ends == "both":
+        text = text.replace("?", ", inclusive?")
+    kind = StoryKind("days", ["{name} asks."], [text], "{days}", {}, counted_ends=counted_ends)
+    rng = random.Random(0)
+    for _ in range(20):
+        problem = kind.try_to_write("7", "en", rng)
+        first, last = _read_dates(problem.text)
+        assert int(problem.answer) == (last - first).days + more
+        assert problem.expression.to_prefix() == ["N0"]
+
+
+def _read_dates(text):
+    """The two dates of a text in English."""
+    dates = []
+    for date in re.findall(r"from (.+?) to (.+?)[?,]", text)[0]:
+        month = re.search(r"[A-Z]\w+", date)[0]
+        day = re.search(r"\d+", date)[0]
+        dates.append(datetime.strptime(f"{day} {month} 2025", "%d %B %Y"))
+    return dates
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -64,6 +90,9 @@ def test_words_and_people():
         ({"questions": ["How many {things}?"]}, "'How many {things}\\?' has the unknown placeholder 'things'"),
         ({"equation": "{paid}-{cost}"}, "`equation` has the unknown placeholder 'cost'"),
         ({"digits": 3}, "unknown field 'digits'"),
+        ({"counted_ends": "two"}, "`counted_ends` must be one of both, one, none, not 'two'"),
+        ({"texts": ["From {start} to {end}, {name} works."]}, "has the unknown placeholder 'end'"),
+        ({"equation": "{price}*{days}"}, "`equation` has the unknown placeholder 'days'"),
     ],
 )
 def test_invalid_kinds(changes, message):

@@ -59,6 +59,10 @@ def test_equal_values_vote_together():
         ("有50米布，做一套衣服用6米，最多能做多少套？", "zh", 8, "down"),
         ("50 children go by van. Each van holds 6 children. How many vans are needed?", "en", 9, "up"),
         ("There are 50 eggs. A box holds 6 eggs. How many full boxes are there?", "en", 8, "down"),
+        ("50个鸡蛋，每盒装6个，装满后还剩几个？", "zh", 2, "remainder"),
+        ("50 eggs are put in boxes of 6. How many eggs are left over?", "en", 2, "remainder"),
+        ("5米的绳子，每2米剪一段，还剩多少米？", "zh", 1, "remainder"),
+        ("5个人吃了2个蛋糕，还剩几分之几？", "zh", Fraction(5, 2), None),
         # Amounts have fractions, and so have questions without such words.
         ("50千克米，每袋装6千克，平均每人至少要多少千克？", "zh", Fraction(25, 3), None),
         ("50 eggs are shared by 6 people. How many eggs does each person get?", "en", Fraction(25, 3), None),
@@ -77,6 +81,12 @@ def test_only_quotients_with_a_remainder_are_rounded():
     )
     ranked = reranker("en").rerank(problem, beam(("N0/N2", 0.5), ("N0-N1/N2", 0.25), ("N0/N0", 0.1)))
     assert [(answer.value, answer.rounding) for answer in ranked] == [(8, None), (Fraction(119, 3), None), (1, None)]
+
+
+def test_what_is_left_of_a_sum_is_its_remainder():
+    problem = MathWordProblem("30 red and 23 blue pens are put in boxes of 6. How many are left over?", language="en")
+    ranked = reranker("en").rerank(problem, beam(("(N0+N1)/N2", 0.5), ("N0-N1", 0.1)))
+    assert [(answer.value, answer.rounding) for answer in ranked] == [(5, "remainder"), (7, None)]
 
 
 def test_numbers_alone_do_not_answer_how_many_are_needed():
