@@ -92,7 +92,8 @@ def _reword(problem: MathWordProblem, rng: random.Random) -> MathWordProblem | N
         return None
     wording = _load_wording(problem.language)
     text = _replace_expressions(problem.text, wording, rng)
-    unused = [number for number in _NUMBERS if number not in problem.known_values]
+    known = problem.known_values
+    unused = [number for number in _NUMBERS if number not in known]
     added = iter(rng.sample(unused, 3))
     text = _add_sentences(text, problem.language, wording, added, rng)
     new = replace(problem, text=text, id=f"{problem.id}-C", context="", kind="")
@@ -110,9 +111,7 @@ def _replace_expressions(text: str, wording: _Wording, rng: random.Random) -> st
     return text
 
 
-def _add_sentences(
-    text: str, language: str, wording: _Wording, numbers: Iterator[int], rng: random.Random
-) -> str:
+def _add_sentences(text: str, language: str, wording: _Wording, numbers: Iterator[int], rng: random.Random) -> str:
     """Return a text with an opening, an aside and a closing, or some of them; `numbers` are used in order."""
     space = SPACES[language]
     if rng.random() < CLOSING:

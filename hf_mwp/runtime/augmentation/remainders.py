@@ -1,4 +1,4 @@
-"""Generated problems whose quotient is rounded to whole things, or its remainder: boats for all children, eggs left over."""
+"""Generated problems about quotients with a remainder: boats for all children, full boxes of eggs, eggs left over."""
 
 import math
 import random
@@ -27,8 +27,8 @@ def write_remainders(
 ) -> Iterator[MathWordProblem]:
     """
     Write problems that ask for the number of whole things that suffice, or that can be had, or for what is left over.
-    The equation is the quotient, and the answer the quotient, rounded up or down, or its remainder, as the plausibility
-    re-ranker rounds it.
+    The equation is the quotient, and the answer is the quotient, rounded up or down, or its remainder, as the
+    plausibility re-ranker rounds it.
 
     Args:
         count (`int`): Number of problems. Some may be equal.

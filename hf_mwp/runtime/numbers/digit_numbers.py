@@ -78,10 +78,10 @@ _DEGREES = re.compile(r"\s?(?:degrees?\b|[°℃℉度])")
 _SIGN = re.compile(
     rf"(?:(?:\A|[\n\r]|[.!?]\s)\s*[{_MINUS}]|[A-Z]{{2}} [{_MINUS}](?=[{_CURRENCY}])"
     rf"|(?:[(（\[【{{｛〔=＝<>＜＞≤≥*×÷/／^，,、；;。！？：:]"
-    r"|[是为作得到达着至于进从比的上以温度高低约拔]|[到达降升]了|加|减去?|乘|表示|[与及]|(?<!的)(?<!的 )和"
+    r"|[是为作得到达着至于进从比的上以温度高低约拔额在]|[到达降升得]了|加|减去?|乘|表示|[与及]|(?<!的)(?<!的 )和"
     rf"|(?<!\d)(?<!\d\s)[{_CURRENCY}]|[\w)）%％]\s?(?:[+＋]|[{_MINUS}]\s)|\b(?:about|around|only|now|over|below|above"
-    r"|reach(?:ed|es)|as|is|are|was|were|be|of|and|or|to|by|from|between|than|at|with|equals?|plus|minus|times"
-    r"|reads?|add(?:ed|ing)?|subtract(?:ed|ing)?|multipl(?:y|ied)|divided?|temperatures?|g[eo]ts?|gives?)[^\S\r\n])"
+    r"|reach(?:ed|es)|shows?|showed|as|is|are|was|were|be|of|and|or|to|by|from|between|than|at|with|equals?|plus|minus"
+    r"|times|reads?|add(?:ed|ing)?|subtract(?:ed|ing)?|multipl(?:y|ied)|divided?|temperatures?|g[eo]ts?|gives?)[^\S\r\n])"
     rf"[^\S\r\n]?[{_MINUS}]\s?)[{_CURRENCY}]?\Z",
     re.IGNORECASE,
 )

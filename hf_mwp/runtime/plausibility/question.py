@@ -119,7 +119,7 @@ class Question:
     asked: tuple[float, ...]
     related: tuple[float, ...]
     may_be_negative: bool  # the answer; no feature uses this
-    # How a quotient is rounded to whole things: "up", "down", or not at all; "remainder" if what is left over is asked.
+    # How a quotient is rounded to whole things: "up", "down" or not at all; "remainder" if what is left is asked.
     rounding: str | None = None
 
     @classmethod
