@@ -21,7 +21,8 @@ MAX_REPLACEMENTS = 4
 OPENING, ASIDE, CLOSING = 0.3, 0.1, 0.2
 """Shares of the problems that get a sentence before the text, before the question and behind the question."""
 
-_NUMBERS = range(2, 100)  # in openings, asides and closings
+_MAX_NUMBERS = 20  # in problems that are reworded
+_NUMBERS = range(2, 30)  # in openings, asides and closings: ages, grades, pages
 
 
 @checked
@@ -88,14 +89,16 @@ def _load_wording(language: str) -> _Wording:
 
 
 def _reword(problem: MathWordProblem, rng: random.Random) -> MathWordProblem | None:
-    if not problem.agrees():
+    if not problem.agrees() or len(problem.values) > _MAX_NUMBERS:
         return None
     wording = _load_wording(problem.language)
-    text = _replace_expressions(problem.text, wording, rng)
     known = problem.known_values
     unused = [number for number in _NUMBERS if number not in known]
-    added = iter(rng.sample(unused, 3))
-    text = _add_sentences(text, problem.language, wording, added, rng)
+    rng.shuffle(unused)
+    numbers = iter(unused)
+    text = _with_aside(problem.text, problem.language, wording, next(numbers), rng)
+    text = _replace_expressions(text, wording, rng)
+    text = _with_opening_and_closing(text, SPACES[problem.language], wording, numbers, rng)
     new = replace(problem, text=text, id=f"{problem.id}-C", context="", kind="")
     if new.text == problem.text or not _has_numbers(new, problem):
         return None
@@ -111,17 +114,23 @@ def _replace_expressions(text: str, wording: _Wording, rng: random.Random) -> st
     return text
 
 
-def _add_sentences(text: str, language: str, wording: _Wording, numbers: Iterator[int], rng: random.Random) -> str:
-    """Return a text with an opening, an aside and a closing, or some of them; `numbers` are used in order."""
-    space = SPACES[language]
+def _with_aside(text: str, language: str, wording: _Wording, number: int, rng: random.Random) -> str:
+    """Return a text, some with an aside before the question."""
+    if rng.random() >= ASIDE:
+        return text
+    clauses, question = find_question(text, language)
+    start = clauses[question][0] if clauses else 0
+    aside = rng.choice(wording.asides).format(number=number)
+    return f"{text[:start]}{SPACES[language]}{aside}{text[start:]}"
+
+
+def _with_opening_and_closing(
+    text: str, space: str, wording: _Wording, numbers: Iterator[int], rng: random.Random
+) -> str:
+    """Return a text, some with an opening or a closing; `numbers` are used in order."""
     if rng.random() < CLOSING:
         closing = rng.choice(wording.closings).format(number=next(numbers))
         text = f"{text}{space}{closing}"
-    if rng.random() < ASIDE:
-        clauses, question = find_question(text, language)
-        start = clauses[question][0] if clauses else 0
-        aside = rng.choice(wording.asides).format(number=next(numbers))
-        text = f"{text[:start]}{space}{aside}{text[start:]}"
     if rng.random() < OPENING:
         opening = rng.choice(wording.openings).format(number=next(numbers))
         text = f"{opening}{space}{text}"
