@@ -18,8 +18,12 @@ from .story_kinds import READING, SPACES
 
 MAX_REPLACEMENTS = 4
 """Largest number of expressions that are replaced in a problem."""
-OPENING, ASIDE, CLOSING = 0.3, 0.1, 0.2
-"""Shares of the problems that get a sentence before the text, before the question and behind the question."""
+OPENING = 0.3
+"""Share of the problems that get a sentence before the text."""
+ASIDE = 0.1
+"""Share of the problems that get a remark before the question."""
+CLOSING = 0.2
+"""Share of the problems that get a sentence behind the question."""
 
 _MAX_NUMBERS = 20  # in problems that are reworded
 _NUMBERS = range(2, 30)  # in openings, asides and closings: ages, grades, pages

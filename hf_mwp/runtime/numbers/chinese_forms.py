@@ -28,6 +28,12 @@ def _age(match: re.Match[str], text: str) -> FormMatch | None:
     return number_match(match, value, unit="岁")
 
 
+def _adults_or_children(match: re.Match[str], text: str) -> FormMatch:
+    """两大一小: two adults and a child."""
+    group = "number" if match["number"] else "children"
+    return number_match(match, number_of(match[group]), group=group)
+
+
 def _counted_pair(match: re.Match[str], text: str) -> FormMatch:
     """买了俩西瓜: 俩 is 两个. 哥仨 are three; 兄弟俩 refers to two that the text has named."""
     return number_match(match, {"俩": 2, "仨": 3}[match[0]], unit="个")
@@ -36,6 +42,7 @@ def _counted_pair(match: re.Match[str], text: str) -> FormMatch:
 # Words in which a numeral before a unit is no number of the problem: ordinals (第三天), references to things that the
 # text has named before (这两个, 甲乙两人, 相邻两棵, 两车), names (三角形, 百位), numbers themselves (两个数的和).
 _NOT_BEFORE = "(?<![第周这那前后上下头每甲乙丙丁师徒邻A-Za-z])(?<!星期)"
+_SMALL = "[两一二三四五六七八九]"
 _REFERENCE = "[两二](?=[人车种题组座艘队位头幢栋])"
 _NO_COUNT_OF_NUMBERS = "(?!个(?:不同的?|连续的?|相邻的?)?(?:自然数|数|整数|偶数|奇数|质数|分数|小数|加数|因数))"
 _NOT_AFTER = f"{_NO_COUNT_OF_NUMBERS}(?!角(?:形|板|尺|星|茴|洲|梅)|边形|面体|人称|位数|年级|年[(（]|月份|元[一二]次)"
@@ -197,6 +204,20 @@ CHINESE_COUNTS = (
         re.compile(r"(?:(?<=一家)(?=.口)|(?=.口之家)|(?<=[们组])(?=仨))(?P<number>[三四五六七八仨])"),
         _numeral,
         "口 仨",
+    ),
+    NumberForm(
+        "adults and children",
+        re.compile(
+            rf"(?P<number>{_SMALL})(?=大{_SMALL}小(?!时))|(?<=[两一二三四五六七八九]大)(?P<children>{_SMALL})(?=小(?!时))"
+        ),
+        _adults_or_children,
+        "大",
+    ),
+    NumberForm(
+        "hundred kilometres",
+        re.compile(r"(?<![一二两三四五六七八九几数上])(?P<number>百)(?=公里[^，,。]{0,4}(?:油耗|耗油|耗电|电耗|能耗|烧|用))"),
+        _numeral,
+        "百公里",
     ),
     NumberForm(
         "ages in numerals",

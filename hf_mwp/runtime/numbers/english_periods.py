@@ -21,6 +21,7 @@ class _Period:
 _PERIODS = {"year": _Period("month", 12), "week": _Period("day", 7), "fortnight": _Period("day", 14, is_learned=False)}
 _WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _DAY_NAMES = r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?|mon|tues?|wed|thu(?:rs?)?|fri|sat|sun"
+_WORKING_HOURS = re.compile(r"\d\s?[ap]\.?m\b\.?\s?(?:to|till|until|[-–])\s?\d", IGNORE_CASE)
 _MAX_NUMBER = 20  # "in 2008"
 _OTHER_PERIODS = re.compile(
     r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b"
@@ -51,10 +52,10 @@ def _in_units_of_the_rate(match: re.Match[str], text: str) -> FormMatch | None:
 
 
 def _days(match: re.Match[str], text: str) -> FormMatch | None:
-    """Monday to Friday, in a text with a rate for each day: 5 days."""
+    """Monday to Friday, in a text with a rate for each day or working hours: 5 days."""
     first, last = (_WEEKDAYS.index(match[group][:3].lower()) for group in ("first", "last"))
     around = text_around(match, text)
-    if last <= first or not _has_rate("day", around):
+    if last <= first or not (_has_rate("day", around) or _WORKING_HOURS.search(around)):
         return None
     return _units_match(match, last - first + 1, "day")
 

@@ -19,6 +19,7 @@ from .english_dates import ENGLISH_DATES
 from .english_forms import ENGLISH_FORMS
 from .english_intervals import ENGLISH_INTERVALS
 from .english_numerals import find_english_numerals
+from .english_offers import ENGLISH_OFFERS
 from .english_periods import ENGLISH_PERIODS
 from .english_remarks import ENGLISH_REMARKS
 from .number_form import FormMatch, find_forms
@@ -54,6 +55,7 @@ _FORMS = {
     ("en", "people"): (
         *ENGLISH_REMARKS,
         *WRITTEN_FORMS,
+        *ENGLISH_OFFERS,
         *ENGLISH_COINS,
         *ENGLISH_INTERVALS,
         *ENGLISH_DATES,
