@@ -25,7 +25,7 @@ ASIDE = 0.1
 CLOSING = 0.2
 """Share of the problems that get a sentence behind the question."""
 
-_MAX_NUMBERS = 20  # in problems that are reworded
+_MAX_NUMBERS = 12  # in problems that are reworded, so that some of `_NUMBERS` are unused
 _NUMBERS = range(2, 30)  # in openings, asides and closings: ages, grades, pages
 
 
