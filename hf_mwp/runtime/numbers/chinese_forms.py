@@ -215,7 +215,9 @@ CHINESE_COUNTS = (
     ),
     NumberForm(
         "hundred kilometres",
-        re.compile(r"(?<![一二两三四五六七八九几数上])(?P<number>百)(?=公里[^，,。]{0,4}(?:油耗|耗油|耗电|电耗|能耗|烧|用))"),
+        re.compile(
+            r"(?<![一二两三四五六七八九几数上])(?P<number>百)(?=公里[^，,。]{0,4}(?:油耗|耗油|耗电|电耗|能耗|烧|用))"
+        ),
         _numeral,
         "百公里",
     ),
