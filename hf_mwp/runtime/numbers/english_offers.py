@@ -14,9 +14,10 @@ _GIFT = re.compile(
 )
 _ASKS_FOR_A_PRICE = r"how much|\btotal\b|\bwhat\b.{0,20}\b(?:pay|cost|price)|how many (?:dollars|cents|pounds|euros)"
 _ASKS_FOR_A_REDUCTION = r"\b(?:how|what)\b[^.?!]*\b(?:save|saved|saving|cheaper|each|per|average|free)\b"
+_NO_GOODS = r"(?:free|off|more|dollars?|bucks|cents|weeks?|days?)\b"
 _WANTED = re.compile(
     r"\b(?:wants?|needs?|buys?|bought|buying|gets?|getting|got|takes?|took|orders?|ordered|pick up|for)"
-    rf"(?: to (?:buy|get))?\s(?P<number>{NUMBER})(?=\s(?!free\b|off\b|more\b|dollars?\b|bucks\b|cents\b|weeks?\b|days?\b)[a-z]|[.,?!]|\Z)",
+    rf"(?: to (?:buy|get))?\s(?P<number>{NUMBER})(?=\s(?!{_NO_GOODS})[a-z]|[.,?!]|\Z)",
     IGNORE_CASE,
 )
 
