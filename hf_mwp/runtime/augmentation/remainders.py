@@ -51,12 +51,13 @@ def write_remainders(
     rng = random.Random(f"remainders {language} {seed}")
     for index in range(count):
         template = rng.choice(_TEXTS[language])
-        text = rng.choice(template["texts"]) + SPACES[language] + rng.choice(template["questions"])
+        story, things = rng.choice(template["texts"])
+        text = story + SPACES[language] + rng.choice(template["questions"])
         numbers = _choose_numbers(rng)
         if template["rounding"] == _REMAINDER and _quotient(template, numbers).denominator == 1:
             # Nothing would be left over.
             numbers["total"] += 1
-        text = text.format(name=rng.choice(STORY_NAMES[language]), **numbers)
+        text = text.format(name=rng.choice(STORY_NAMES[language]), things=things, **numbers)
         answer = _quotient(template, numbers)
         if rounded:
             answer = _rounded(answer, numbers["size"], template["rounding"])
