@@ -28,6 +28,7 @@ from hf_mwp.runtime.problems import JiebaTagger
 from hf_mwp.solver.metrics import score_prediction
 from hf_mwp.solver.training import PreTrainingConfig, SolverTrainingConfig
 from hf_mwp.utils import checked_types
+from tests.slow_parameters import slow_except
 from tests.tiny import (
     tiny_classifier,
     tiny_dataset,
@@ -77,6 +78,11 @@ def public_callables() -> dict:
 
 
 CALLABLES = public_callables()
+SLOW_CALLABLES = {
+    "compress.pruning.score_drawing.draw_importance",
+    "solver.corpus.tagged_corpus.tag_corpus",
+    "solver.solving.fit_reranker.fit_reranker",
+}
 
 
 @pytest.fixture(scope="module")
@@ -189,7 +195,7 @@ def raw_error(function, arguments) -> str | None:
     return None
 
 
-@pytest.mark.parametrize("name", CALLABLES)
+@pytest.mark.parametrize("name", slow_except(CALLABLES, *CALLABLES.keys() - SLOW_CALLABLES))
 def test_careless_calls_end_in_readable_errors(name, usual_values, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     function = CALLABLES[name]

@@ -68,9 +68,14 @@ def tree_of(path: Path) -> ast.Module:
 
 
 @cache
+def nodes_of(path: Path) -> list[ast.AST]:
+    return list(ast.walk(tree_of(path)))
+
+
+@cache
 def imports_of(path: Path) -> list[tuple[int, tuple[str, ...]]]:
     """Lines and names of all imports of a file."""
-    return imports_among(path, ast.walk(tree_of(path)))
+    return imports_among(path, nodes_of(path))
 
 
 def imports_among(path, nodes) -> list[tuple[int, tuple[str, ...]]]:
@@ -119,7 +124,7 @@ def test_only_models_and_the_registry_name_a_decoder():
     for path in modules():
         if not pattern.search(path.read_text(encoding="utf-8")):
             continue
-        nodes = list(ast.walk(tree_of(path)))
+        nodes = nodes_of(path)
         docstrings = {node.value for node in nodes if isinstance(node, ast.Expr)}
         for node in nodes:
             for field in ("id", "attr", "name", "value"):
@@ -227,6 +232,7 @@ def test_compress_does_not_load_the_boxes_above():
     """)
 
 
+@pytest.mark.slow
 def test_import_registers_and_stays_light(tmp_path):
     code = f"""
         import sys
@@ -257,6 +263,7 @@ def test_help_needs_no_torch():
     """)
 
 
+@pytest.mark.slow
 def test_solving_to_a_file_without_pytorch_needs_no_torch(solver_folder, tmp_path):
     (tmp_path / "problems.txt").write_text("小明有4个苹果和2个梨，一共有多少个水果？\n", "utf-8")
     argv = ["solve", "--model", str(solver_folder), "--runtime", "numpy", "--file", str(tmp_path / "problems.txt")]
@@ -270,6 +277,7 @@ def test_solving_to_a_file_without_pytorch_needs_no_torch(solver_folder, tmp_pat
     assert len((tmp_path / "answers.jsonl").read_text("utf-8").splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_solving_with_pytorch_does_not_import_datasets(solver_folder, tmp_path):
     code = """
         import sys
@@ -324,6 +332,7 @@ def test_models_are_registered_when_a_module_of_the_package_imports_transformers
     """)
 
 
+@pytest.mark.slow
 def test_pickled_config_registers_the_models_in_a_new_process(tmp_path):
     """As in a spawned process of multiprocessing."""
     config = MwpStudentConfig(num_hidden_layers=1, hidden_size=8, num_attention_heads=2, intermediate_size=8)
@@ -339,6 +348,7 @@ def test_pickled_config_registers_the_models_in_a_new_process(tmp_path):
     run_fresh(tmp_path, (textwrap.dedent(code), tmp_path / "config.pickle"))
 
 
+@pytest.mark.slow
 def test_nothing_is_registered_without_pytorch():
     run("""
         import sys
@@ -371,7 +381,7 @@ def is_packed(node: ast.AST) -> bool:
 def test_statement_is_one_step():
     packed = []
     for path in modules():
-        packed += [place(path, node.lineno) for node in ast.walk(tree_of(path)) if is_packed(node)]
+        packed += [place(path, node.lineno) for node in nodes_of(path) if is_packed(node)]
     assert not packed
 
 

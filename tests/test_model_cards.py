@@ -12,6 +12,7 @@ from transformers import AutoModel
 
 import hf_mwp
 from hf_mwp.compress.models.mwp_student.remote_code import FILES
+from tests.slow_parameters import slow_except
 
 
 ROOT = Path(__file__).parents[1]
@@ -24,6 +25,7 @@ LICENCES = {
     "mwp-student-3L-gts-math23k-gemma": "gemma",
     "mwp-student-3L-gts-english": "apache-2.0",
 }
+QUICK_CARDS = ("mwp-student-3L-gts-math23k", "mwp-student-3L-gts-english")
 
 
 @pytest.mark.usefixtures("published_weights")
@@ -69,7 +71,7 @@ def test_files_are_small_and_the_card_is_complete(name):
 
 
 @pytest.mark.usefixtures("published_weights")
-@pytest.mark.parametrize("name", LICENCES)
+@pytest.mark.parametrize("name", slow_except(LICENCES, *QUICK_CARDS))
 def test_card_shows_what_the_model_prints(name, monkeypatch, capsys):
     monkeypatch.chdir(ROOT)
     text = (CARDS / name / "README.md").read_text(encoding="utf-8")

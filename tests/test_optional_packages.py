@@ -66,6 +66,7 @@ def missing(monkeypatch):
     return block
 
 
+@pytest.mark.slow
 def test_solving_and_training_need_no_optional_package(solver_folder, tmp_path):
     [(_, errors)] = run_fresh(tmp_path, (USE, solver_folder, tmp_path / "out"))
     # The command names the package that it lacks.

@@ -41,6 +41,7 @@ def test_solver_has_bottlenecks_after_the_chosen_layers(teacher, solver_folder):
     assert solver.bottlenecks["1"].reduce.weight.shape == (4, 16)
 
 
+@pytest.mark.slow
 def test_student_learns_narrow_states_and_keeps_the_bottlenecks(teacher, problems, tmp_path, output_of):
     argv = ["distill", "--teacher", teacher, "--student_layers=2", "--dataset", problems, *SMALL]
     output_of(*argv, "--layer_mapping=1:1,2:2", "--output_dir", tmp_path, "--logging_steps=1")

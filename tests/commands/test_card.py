@@ -19,6 +19,7 @@ from hf_mwp.runtime.plausibility import PlausibilityReranker
 from tests.commands.folders import contents, read_json, save_solver
 from tests.damage import change_weights
 from tests.fresh_python import run_fresh
+from tests.slow_parameters import slow_after
 from tests.tiny import tiny_bert_config, tiny_processor, tiny_rows
 
 
@@ -165,7 +166,9 @@ def test_figures_of_the_solver_are_not_the_encoders(solver, tmp_path, part, mode
     assert re.findall(r"^\| ([^|]+) \| svamp", card.text, re.MULTILINE) == models
 
 
-@pytest.mark.parametrize(("encoder_type", "message"), [("bert", "'bert'"), ("bottlenecks", "bottleneck networks")])
+@pytest.mark.parametrize(
+    ("encoder_type", "message"), slow_after(1, [("bert", "'bert'"), ("bottlenecks", "bottleneck networks")])
+)
 def test_encoder_that_is_no_student_has_no_card(encoder_type, message, tmp_path, error_of):
     processor = tiny_processor(max_length=32)
     source = tmp_path / "solver"
@@ -202,6 +205,7 @@ def test_no_local_path_is_in_a_card(solver, tmp_path):
         assert hidden not in record + card_text(card), hidden
 
 
+@pytest.mark.slow
 def test_folder_has_the_search_of_its_solver_alone(solver, tmp_path):
     source = shutil.copytree(solver, tmp_path / "solver")
     DefaultSearch(8, "zh").save_pretrained(source)
@@ -228,6 +232,7 @@ def test_notices_of_a_model_are_copied(solver, tmp_path):
     assert not (card / "LICENSE").exists()
 
 
+@pytest.mark.slow
 def test_notes_are_a_text_or_a_file(solver, tmp_path, error_of):
     card = tmp_path / "card"
     argv = ["card", "--model", solver, "--output_dir", card, "--notes"]

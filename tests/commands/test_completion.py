@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from hf_mwp.commands.main import COMMANDS, main
+from tests.slow_parameters import slow_after
 
 
 pytest.importorskip("shtab")
@@ -46,7 +47,7 @@ def script_of(scripts, tmp_path, capsys):
     return write
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+@pytest.mark.parametrize("shell", slow_after(1, ["bash", "zsh", "fish"]))
 def test_shell_accepts_the_script(shell, script_of):
     path = script_of(shell)
     text = path.read_text("utf-8")

@@ -18,6 +18,7 @@ from hf_mwp.solver.batches.mwp_processor import MwpProcessor
 from hf_mwp.solver.models import MwpSolver
 from tests.commands.folders import logged_names, read_json, save_solver, training_log
 from tests.other_tokens import in_other_tokens, other_processor
+from tests.slow_parameters import slow_after
 from tests.tiny import tiny_processor, tiny_rows, tiny_solver
 
 
@@ -133,23 +134,29 @@ def test_cka_of_a_narrow_student_is_trained_from_yaml(distil, tmp_path):
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [
-        (["--student_hidden_size=8"], "`student_hidden_size`.*`student_init=cut`"),
-        (["--student=a", "--student_encoder=b"], "student.*student_encoder"),
-        (["--student_encoder=b", "--student_init=project"], "`student_init`"),
-        (["--student_init=project"], r"hidden_size=312 .*\b16\b"),
-        (["--student_init=random", "--student_hidden_size=9"], "hidden_size=9 .*num_attention_heads="),
-        (["--student_encoder=/no/such/folder"], "/no/such/folder"),
-        (["--layer_mapping=1:9", "--student_layers=2"], "layer 9 of the teacher"),
-        (["--student=a", "--student_layers=3"], "`student_layers`.*`student`"),
-        (["--student=a", "--student_layer_choice=first"], "`student_layer_choice`.*`student`"),
-        (["--student=a", "--student_dropout=0"], "`student_dropout`.*`student`"),
-        (["--student_encoder=b", "--student_layers=2"], "`student_layers`.*`student_encoder`"),
-        (["--student_init=random", "--student_layer_choice=last"], "`student_layer_choice`.*`student_init=random`"),
-        (["--student_layers=0,2", "--student_layer_choice=last"], "`student_layer_choice`.*`student_layers`"),
-        (["--student_layers=some"], "`student_layers`.*'some'"),
-        (["--teacher_cache_dir=cache"], "`teacher_cache_dir`.*`cache_teacher_outputs`"),
-    ],
+    slow_after(
+        5,
+        [
+            (["--student_hidden_size=8"], "`student_hidden_size`.*`student_init=cut`"),
+            (["--student=a", "--student_encoder=b"], "student.*student_encoder"),
+            (["--student_encoder=b", "--student_init=project"], "`student_init`"),
+            (["--student_init=project"], r"hidden_size=312 .*\b16\b"),
+            (["--student_init=random", "--student_hidden_size=9"], "hidden_size=9 .*num_attention_heads="),
+            (["--student_encoder=/no/such/folder"], "/no/such/folder"),
+            (["--layer_mapping=1:9", "--student_layers=2"], "layer 9 of the teacher"),
+            (["--student=a", "--student_layers=3"], "`student_layers`.*`student`"),
+            (["--student=a", "--student_layer_choice=first"], "`student_layer_choice`.*`student`"),
+            (["--student=a", "--student_dropout=0"], "`student_dropout`.*`student`"),
+            (["--student_encoder=b", "--student_layers=2"], "`student_layers`.*`student_encoder`"),
+            (
+                ["--student_init=random", "--student_layer_choice=last"],
+                "`student_layer_choice`.*`student_init=random`",
+            ),
+            (["--student_layers=0,2", "--student_layer_choice=last"], "`student_layer_choice`.*`student_layers`"),
+            (["--student_layers=some"], "`student_layers`.*'some'"),
+            (["--teacher_cache_dir=cache"], "`teacher_cache_dir`.*`cache_teacher_outputs`"),
+        ],
+    ),
 )
 def test_impossible_students_are_named(argv, options, message, error_of):
     assert re.search(message, error_of(*argv, *options))

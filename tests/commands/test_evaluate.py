@@ -19,6 +19,7 @@ from hf_mwp.commands.terminal.console import CommandConsole
 from hf_mwp.solver.metrics import FAILURE_REASONS, calibration_report
 from hf_mwp.utils.usage_error import UsageError
 from tests.commands.folders import read_json, read_rows, write_rows
+from tests.slow_parameters import slow_after
 
 
 def test_tables_agree_with_the_predictions(solver_folder, problems, tmp_path, output_of):
@@ -92,6 +93,7 @@ def test_damaged_data_is_named(solver_folder, tmp_path, error_of):
     assert "line 2" in error
 
 
+@pytest.mark.slow
 def test_predictions_go_to_a_folder_of_their_own(solver_folder, problems, tmp_path, monkeypatch, output_of):
     monkeypatch.chdir(tmp_path)
     argv = ["evaluate", "--model", solver_folder, "--dataset", problems / "test.jsonl"]
@@ -103,6 +105,7 @@ def test_predictions_go_to_a_folder_of_their_own(solver_folder, problems, tmp_pa
     assert len(read_rows(path)) == 2
 
 
+@pytest.mark.slow
 def test_evaluation_of_another_model_or_other_problems_is_kept(solver_folder, problems, tmp_path, output_of, error_of):
     folder = tmp_path / "out"
     argv = ["evaluate", "--max_eval_samples=1", "--output_dir", folder, "--model", solver_folder]
@@ -119,7 +122,7 @@ def test_evaluation_of_another_model_or_other_problems_is_kept(solver_folder, pr
     output_of(*argv, "--num_beams", "2")
 
 
-@pytest.mark.parametrize("limit", ["max_eval_samples", "max_train_samples"])
+@pytest.mark.parametrize("limit", slow_after(1, ["max_train_samples", "max_eval_samples"]))
 def test_training_problems_can_be_limited(limit, solver_folder, problems, tmp_path, output_of):
     argv = ["evaluate", "--model", solver_folder, "--dataset", problems, "--split=train"]
     output_of(*argv, f"--{limit}=3", "--output_dir", tmp_path)
@@ -176,6 +179,7 @@ def test_devices_of_the_machine_are_found(monkeypatch):
             find_device(device)
 
 
+@pytest.mark.slow
 def test_weights_can_be_rounded_as_they_are_published(solver_folder, problems, tmp_path, monkeypatch, output_of):
     loaded = load_solver(str(solver_folder))
     weight = next(loaded[0].parameters())
@@ -190,6 +194,7 @@ def test_weights_can_be_rounded_as_they_are_published(solver_folder, problems, t
     assert not torch.equal(weight, before)
 
 
+@pytest.mark.slow
 def test_same_data_are_reported_once(problems):
     console = CommandConsole(width=100, record=True, file=io.StringIO())
     with keep_loaded():

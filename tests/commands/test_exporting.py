@@ -14,6 +14,7 @@ from hf_mwp.solver.models import MwpSolver
 from hf_mwp.utils.usage_error import UsageError
 from tests.commands.folders import contents, read_json, write_rows
 from tests.damage import change_weights
+from tests.slow_parameters import slow_after
 from tests.tiny import tiny_bert_config, tiny_processor
 
 
@@ -60,6 +61,7 @@ def test_options_of_the_comparison_need_a_dataset(fields):
         ExportArguments("solver", "out", **fields)
 
 
+@pytest.mark.slow
 def test_card_of_a_repeated_export_has_one_section_on_it(solver_folder, problems, tmp_path):
     first = tmp_path / "first"
     second = tmp_path / "second"
@@ -96,7 +98,7 @@ def test_missing_package_is_named_before_a_model_is_overwritten(source, monkeypa
     assert contents(source) == before
 
 
-@pytest.mark.parametrize("name", ["README.md", "NOTICE", "config.json"])
+@pytest.mark.parametrize("name", slow_after(1, ["README.md", "NOTICE", "config.json"]))
 def test_existing_files_are_replaced_only_on_demand(solver_folder, tmp_path, name):
     (tmp_path / name).write_text("mine")
     with pytest.raises(UsageError, match=f"{name}.*overwrite"):
@@ -104,6 +106,7 @@ def test_existing_files_are_replaced_only_on_demand(solver_folder, tmp_path, nam
     assert contents(tmp_path) == {name: b"mine"}
 
 
+@pytest.mark.slow
 def test_no_file_of_an_overwritten_model_remains(solver_folder, tmp_path):
     out = tmp_path / "out"
     other = shutil.copytree(solver_folder, tmp_path / "其他 solver")
@@ -123,11 +126,14 @@ def test_no_file_of_an_overwritten_model_remains(solver_folder, tmp_path):
 
 @pytest.mark.parametrize(
     ("error", "raised", "message"),
-    [
-        (KeyboardInterrupt(), KeyboardInterrupt, None),
-        (SafetensorError("I/O error: No space left on device (os error 28)"), UsageError, "Free disk space"),
-        (MemoryError(), UsageError, "free memory"),
-    ],
+    slow_after(
+        1,
+        [
+            (SafetensorError("I/O error: No space left on device (os error 28)"), UsageError, "Free disk space"),
+            (KeyboardInterrupt(), KeyboardInterrupt, None),
+            (MemoryError(), UsageError, "free memory"),
+        ],
+    ),
 )
 def test_failed_export_into_its_own_folder_changes_nothing(source, monkeypatch, error, raised, message):
     for name in ("README.md", "plausibility.json", "training_texts.safetensors"):
@@ -146,12 +152,15 @@ def test_failed_export_into_its_own_folder_changes_nothing(source, monkeypatch, 
 
 @pytest.mark.parametrize(
     ("value", "quantize", "fault"),
-    [
-        (float("inf"), None, "infinity or NaN"),
-        (float("nan"), "int8", "infinity or NaN"),
-        (1e7, None, "too large"),
-        (1e7, "int8", "too large"),
-    ],
+    slow_after(
+        2,
+        [
+            (float("nan"), "int8", "infinity or NaN"),
+            (1e7, None, "too large"),
+            (float("inf"), None, "infinity or NaN"),
+            (1e7, "int8", "too large"),
+        ],
+    ),
 )
 def test_weights_that_are_not_finite_are_refused(source, tmp_path, monkeypatch, value, quantize, fault):
     monkeypatch.setattr(weights, "MIN_SIZE", 1)
@@ -172,6 +181,7 @@ def test_link_to_another_folder_is_not_read(source, tmp_path):
         export(source, tmp_path / "out")
 
 
+@pytest.mark.slow
 def test_problems_to_compare_are_checked_first(solver_folder, problems, tmp_path):
     row = {"text": "2 and 3?", "equation": "2+3", "answer": "5", "language": "en"}
     english = write_rows(tmp_path / "test.jsonl", [row])

@@ -38,6 +38,7 @@ def test_small_scores_of_twelve_heads_fit_into_100_columns(monkeypatch, capsys):
     assert max(map(len, output.splitlines())) <= 100
 
 
+@pytest.mark.slow
 def test_batches_are_of_problems_with_an_equation(problems, solver_folder, tmp_path, output_of):
     rows = read_rows(problems / "test.jsonl")
     unlabelled = [{**row, "id": f"no-{row['id']}", "equation": None} for row in rows[:4]]

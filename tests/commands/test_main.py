@@ -132,9 +132,9 @@ SOLVE = ["solve", "--model", "{model}", *["小明有4个苹果和2个梨，一�
     ("argv", "status", "unbuffered"),
     [
         (["--help"], 0, ""),
-        (SOLVE, 1, ""),  # the console of `rich` exits with 1
         *slow_except(
             [
+                (SOLVE, 1, ""),  # the console of `rich` exits with 1
                 (["--help"], 0, "1"),
                 (["publish", "--help"], 0, ""),
                 (["evalute"], 2, ""),

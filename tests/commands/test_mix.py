@@ -42,6 +42,7 @@ def test_encoders_are_mixed_and_the_decoder_is_kept(folders, argv, tmp_path):
         assert torch.equal(value, distilled.decoder.state_dict()[name])
 
 
+@pytest.mark.slow
 def test_existing_model_is_replaced_only_on_demand(argv, tmp_path, monkeypatch, error_of):
     out = tmp_path / "out"
     assert main(argv) == 0
@@ -119,6 +120,7 @@ def test_wrong_options_are_named(options, message, error_of):
     assert re.search(message, error_of("mix", "--output_dir=out", *options))
 
 
+@pytest.mark.slow
 def test_models_of_other_shapes_are_refused(folders, siblings, tmp_path, error_of):
     deeper = save_solver(tmp_path / "deeper", layers=3)
     argv = ["mix", "--output_dir", tmp_path / "out"]
@@ -129,6 +131,7 @@ def test_models_of_other_shapes_are_refused(folders, siblings, tmp_path, error_o
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_solvers_that_read_or_write_problems_differently_are_refused(siblings, tmp_path, error_of):
     argv = ["mix", "--output_dir", tmp_path / "out", "--solvers"]
     processor = tiny_processor()

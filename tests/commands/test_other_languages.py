@@ -25,7 +25,7 @@ def english(tmp_path_factory):
 @pytest.mark.parametrize(
     ("command", "option"),
     slow_after(
-        2,
+        1,
         [
             ("distill", "--teacher"),
             ("prune", "--model"),
@@ -42,6 +42,7 @@ def test_solver_of_another_language_is_refused(command, option, solver_folder, e
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 def test_each_of_several_teachers_is_checked(solver_folder, english, problems, tmp_path, error_of):
     other = save_solver(tmp_path / "other", tiny_processor(max_length=64, language="en"))
     argv = ["distill", "--teacher", solver_folder, other, "--output_dir", tmp_path / "run", "--dataset"]
@@ -49,6 +50,7 @@ def test_each_of_several_teachers_is_checked(solver_folder, english, problems, t
     assert f"{solver_folder} solves problems in" in error_of(*argv, english)
 
 
+@pytest.mark.slow
 def test_problems_in_two_languages_are_counted(solver_folder, english, problems, tmp_path, caplog, output_of):
     data = shutil.copytree(problems, tmp_path / "data")
     rows = read_rows(data / "train.jsonl") + read_rows(english / "train.jsonl")[:3]

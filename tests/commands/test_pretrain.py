@@ -31,7 +31,7 @@ SMALL = ["--use_cpu", "--per_device_train_batch_size=8", "--learning_rate=1e-3",
 def corpus(tmp_path_factory):
     """A file of texts, of which some differ in their numbers alone."""
     path = tmp_path_factory.mktemp("corpus") / "texts.txt"
-    path.write_text("\n".join([*tiny_texts(60), *tiny_texts(6, seed=9)]), encoding="utf-8")
+    path.write_text("\n".join([*tiny_texts(36), *tiny_texts(6, seed=9)]), encoding="utf-8")
     return path
 
 
@@ -71,8 +71,8 @@ def test_run_leaves_its_record(pretrained):
     assert metrics["validation"].keys() >= expected
     assert metrics["parameters"] > 1000
     data = read_json(pretrained / "data.json")
-    assert data["texts"] == {"read": 66, "kept": 42, "duplicate": 24}
-    assert data["used"] + data["held_out"] == 42
+    assert data["texts"] == {"read": 42, "kept": 26, "duplicate": 16}
+    assert data["used"] + data["held_out"] == 26
     assert data["tagger"] == "jieba"
     assert data["pos_labels"] % 2 == 0
     assert "validation: " in (pretrained / "run.log").read_text()
@@ -126,6 +126,7 @@ def make_trainer(corpus, folder, *options):
     return make_pretraining_trainer(corpus_args, model_args, config)[0]
 
 
+@pytest.mark.slow
 def test_first_layers_of_an_encoder_are_pretrained(corpus, encoder, shared_tags, tmp_path):
     options = ["--encoder", str(encoder), "--encoder_layers=1", "--dropout=0.2"]
     trainer = make_trainer(corpus, tmp_path, *options, *shared_tags)
@@ -152,6 +153,7 @@ def changed_names(weights, other_weights):
     return {name for name, value in weights.items() if not value.equal(other_weights[name])}
 
 
+@pytest.mark.slow
 def test_heads_keep_their_weights(continue_training, shared_tags):
     trainer, weights, pretrained_weights = continue_training(*shared_tags)
     assert not changed_names(pretrained_weights, weights)

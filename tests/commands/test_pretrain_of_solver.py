@@ -36,6 +36,7 @@ def test_only_the_head_on_a_frozen_encoder_is_trained(solver_folder, tmp_path):
     assert "mlm_loss" not in validation
 
 
+@pytest.mark.slow
 def test_encoder_of_a_solver_is_trained(solver_folder, tmp_path):
     model, changed = pretrain(solver_folder, tmp_path, "--dropout", "0.1", "--attn_implementation", "eager")
     assert "encoder.layer.0.output.dense.weight" in changed

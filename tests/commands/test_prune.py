@@ -73,6 +73,7 @@ def test_killed_run_trains_no_finished_generation(run, argv, output_of, error_of
     assert times_of_generations(run) == before
 
 
+@pytest.mark.slow
 def test_generations_that_are_impossible_or_too_bad_are_named(run, argv, error_of):
     argv = [*argv, "--output_dir", run, "--overwrite"]
     assert "--least_metric 1.1" in error_of(*argv, "--ratios", "0.25", "--least_metric", "1.1")

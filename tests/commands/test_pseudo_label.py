@@ -127,6 +127,7 @@ def test_excluded_texts_are_not_labelled(label, answered, tmp_path, held_out):
     assert [row["text"] for row in labelled] == TEXTS[1:]
 
 
+@pytest.mark.slow
 def test_problems_tried_before_a_kill_are_not_tried_again(label, argv, answered, tmp_path, monkeypatch):
     expected = label(answered)
     monkeypatch.setattr(kept_records, "AT_ONCE", 1)

@@ -15,6 +15,7 @@ from hf_mwp.runtime.plausibility import PlausibilityError, PlausibilityReranker,
 from hf_mwp.solver.solving.fit_reranker import fit_reranker
 from hf_mwp.solver.solving.solve_problems import solve_problems
 from tests.commands.folders import contents, read_json, read_rows, write_rows
+from tests.slow_parameters import slow_after
 from tests.tiny import tiny_rows
 
 
@@ -86,7 +87,7 @@ def test_reranker_is_saved_beside_the_model(model):
 @pytest.mark.parametrize(
     ("before", "after"),
     # A search with the re-ranker that was replaced does not use the new one.
-    [((3, False), (3, False)), ((8, "zh"), (8, "zh")), ((8, True), (1, False))],
+    slow_after(1, [((8, True), (1, False)), ((3, False), (3, False)), ((8, "zh"), (8, "zh"))]),
 )
 def test_without_a_gain_the_default_search_does_not_change(
     before, after, solver_folder, problems, fits, tmp_path, output_of
@@ -204,6 +205,7 @@ def test_splits_without_problems_are_not_measured(loaded):
         fit_reranker(solver, processor, {"empty": [], **splits}, num_beams=6)
 
 
+@pytest.mark.slow
 def test_problems_without_an_answer_change_nothing(loaded):
     solver, processor, rows = loaded
     splits = {"train": rows[:12], "validation": rows[12:16]}
@@ -248,7 +250,7 @@ def test_solve_shows_the_rejected_answer(model, tmp_path, output_of):
     assert 0 < answer["plausibility"] <= 1
 
 
-@pytest.mark.parametrize("command", ["solve", "evaluate"])
+@pytest.mark.parametrize("command", slow_after(1, ["solve", "evaluate"]))
 def test_rerankers_that_do_not_fit_are_named(command, model, solver_folder, problems, tmp_path, error_of):
     data = ["1和2？"] if command == "solve" else ["--dataset", problems]
     error = error_of(command, "--model", solver_folder, "--rerank", *data)

@@ -157,13 +157,16 @@ def test_wrong_option_is_named_before_the_first_stage_runs(recipe_file, encoder,
 
 @pytest.mark.parametrize(
     ("changes", "message"),
-    [
-        (["--corpus", "no.txt"], r"stage pretrain: .*'corpus': no\.txt: "),
-        (["--pretrain.exclude", "[ape210k:all]"], "stage pretrain: .*'exclude': .*ape210k"),
-        (["--corpus", "README.md"], r"stage pretrain: .*'corpus': README\.md: .*\.txt"),
-        (["--tagger", "bogus"], "stage pretrain: .*'tagger': .*'bogus'.*'jieba'"),
-        (["--tagger", "ltp:/no/such"], "stage pretrain: .*'tagger': .*/no/such"),
-    ],
+    slow_after(
+        2,
+        [
+            (["--corpus", "no.txt"], r"stage pretrain: .*'corpus': no\.txt: "),
+            (["--tagger", "bogus"], "stage pretrain: .*'tagger': .*'bogus'.*'jieba'"),
+            (["--pretrain.exclude", "[ape210k:all]"], "stage pretrain: .*'exclude': .*ape210k"),
+            (["--corpus", "README.md"], r"stage pretrain: .*'corpus': README\.md: .*\.txt"),
+            (["--tagger", "ltp:/no/such"], "stage pretrain: .*'tagger': .*/no/such"),
+        ],
+    ),
 )
 def test_missing_texts_and_taggers_are_named_before_the_first_stage_runs(tmp_path, error_of, changes, message):
     argv = ["run", COMPACT, "--budget", "quick", "--output_dir", tmp_path, "--dry_run"]
@@ -177,6 +180,7 @@ def test_missing_recipe_and_file_of_answers_are_named(tmp_path, error_of):
     assert re.search(r"stage label: .*'problems': no\.jsonl: ", error_of(*argv, "--answers", "no.jsonl"))
 
 
+@pytest.mark.slow
 def test_names_on_the_hub_are_not_looked_for(recipe_file, tmp_path, output_of):
     argv = ["run", recipe_file, "--output_dir", tmp_path / "runs", "--dry_run"]
     output_of(*argv, "--teacher.encoder", "someone/bert", "--student.layer_mapping", "1:4,2:8")
@@ -232,6 +236,7 @@ def test_two_processes_train_a_stage(recipe_file, tmp_path):
     assert (next(tmp_path.glob("card-*")) / "README.md").is_file()
 
 
+@pytest.mark.slow
 def test_example_with_self_training_trains_on_its_labels(tmp_path):
     changes = {"use_cpu": True, "answers": "answers.jsonl"}
     recipe = Recipe.from_file(SELF_TRAINING, tmp_path, budget="quick", changes=changes)

@@ -250,6 +250,7 @@ def test_line_that_is_too_long_is_reported_in_its_position(solved_texts, tmp_pat
     assert solved_texts == [TEXT, NEXT_TEXT] * 2
 
 
+@pytest.mark.slow
 def test_pipe_without_line_ends_is_not_kept_in_memory():
     pieces = [b"\xe8\x8b\xb9" * 10_000] * 500
     tracemalloc.start()
@@ -415,6 +416,7 @@ def test_file_is_solved_with_an_export(solver_folder, tmp_path, output_of, answe
     assert (answer["id"], answer["numbers"]) == ("7", ["4", "2"])
 
 
+@pytest.mark.slow
 def test_processes_answer_as_one_process_does(solver_folder, tmp_path, answers_of, output_of):
     path = tmp_path / "problems.jsonl"
     rows = [{"id": number, "text": f"{number}个苹果和{number + 1}个梨{'，共几个？' * number}"} for number in range(6)]

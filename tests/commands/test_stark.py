@@ -6,6 +6,7 @@ import pytest
 from hf_mwp.commands.main import main
 from hf_mwp.solver.models import MwpSolver
 from tests.commands.folders import mark_as_killed, read_json
+from tests.slow_parameters import slow_after
 
 
 @pytest.fixture(scope="module")
@@ -58,13 +59,16 @@ def test_killed_run_trains_no_finished_student(finished, argv, tmp_path, output_
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [
-        (["--sparsities", "1.2"], r"sparsity.* 1\.2"),
-        (["--sparsities", "0.99"], r"0\.99 .*heads"),
-        (["--auto_sparsity"], "--scores random"),
-        (["--push_to_hub"], "--push_to_hub.*`hf-mwp publish`"),
-        (["--student_sparsity", "0.5"], "`student_sparsity`.*`student_init=cut`"),
-    ],
+    slow_after(
+        2,
+        [
+            (["--sparsities", "1.2"], r"sparsity.* 1\.2"),
+            (["--sparsities", "0.99"], r"0\.99 .*heads"),
+            (["--auto_sparsity"], "--scores random"),
+            (["--push_to_hub"], "--push_to_hub.*`hf-mwp publish`"),
+            (["--student_sparsity", "0.5"], "`student_sparsity`.*`student_init=cut`"),
+        ],
+    ),
 )
 def test_wrong_options_are_named(options, message, argv, tmp_path, error_of):
     assert re.search(message, error_of(*argv, "--output_dir", tmp_path / "run", *options))

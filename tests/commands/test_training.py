@@ -29,6 +29,7 @@ from tests.commands.folders import read_rows
 SMALL = {"use_cpu": True, "max_steps": 1, "per_device_train_batch_size": 8, "report_to": "none"}
 
 
+@pytest.mark.slow
 def test_solver_is_trained_and_evaluated_in_python(problems, encoder, tmp_path):
     folder = tmp_path / "run"
     config = SolverTrainingConfig(str(folder), **SMALL)

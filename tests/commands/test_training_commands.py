@@ -107,6 +107,7 @@ def test_run_resumes_from_the_checkpoint_before_the_disk_was_full(
     assert len(record["earlier_starts"]) == 1
 
 
+@pytest.mark.slow
 def test_files_of_the_old_model_are_removed_with_it(trained, tmp_path, monkeypatch):
     run = shutil.copytree(trained, tmp_path / "run")
     (run / "plausibility.json").write_text("{}")
@@ -125,6 +126,7 @@ def test_finished_run_resumes_for_more_epochs(trained, tmp_path):
     assert read_json(run / "trainer_state.json")["epoch"] == 3.0
 
 
+@pytest.mark.slow
 def test_student_is_distilled_from_cached_outputs(trained, problems, tmp_path):
     argv = ["distill", "--teacher", str(trained), "--student_layers=1", "--dataset", str(problems), *SMALL]
     argv += ["--cache_teacher_outputs", "--eval_strategy=epoch", "--logging_steps=2", "--num_train_epochs=1"]
@@ -136,6 +138,7 @@ def test_student_is_distilled_from_cached_outputs(trained, problems, tmp_path):
     assert "loss_soft" in logged_names(tmp_path)
 
 
+@pytest.mark.slow
 def test_solver_with_random_weights_is_trained(problems, encoder, tmp_path, output_of):
     sizes = {"num_hidden_layers": 1, "hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 16}
     argv = ["train", "--encoder_config", json.dumps(sizes), "--tokenizer", encoder, "--dataset", problems]

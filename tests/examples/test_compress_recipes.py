@@ -8,6 +8,7 @@ from hf_mwp.commands.main import main
 from hf_mwp.commands.recipes import Recipe
 from hf_mwp.runtime import load_solver
 from tests.examples.scripts import EXAMPLES
+from tests.slow_parameters import slow_after
 
 
 # The other file has options of a script.
@@ -27,7 +28,7 @@ def test_recipe_ends_in_a_folder_that_the_runtime_loads(path, tmp_path):
 
 @pytest.mark.parametrize(
     ("changes", "num_layers"),
-    [({"student": "small"}, 3), ({"student": "large"}, 6), ({"target_ms": 3}, 3)],
+    slow_after(1, [({"student": "small"}, 3), ({"student": "large"}, 6), ({"target_ms": 3}, 3)]),
     ids=["small", "large", "target"],
 )
 def test_size_of_the_student_changes_its_stages_alone(changes, num_layers, tmp_path, demo_package):

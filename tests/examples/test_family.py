@@ -49,6 +49,7 @@ def test_figures_of_the_paper_are_those_of_its_table(family):
     assert family.paper_figures("asdiv_a") == []
 
 
+@pytest.mark.slow
 def test_folders_are_measured_side_by_side(family, solver_folder, problems, tmp_path, capsys):
     exported = tmp_path / "int8"
     report = export_solver(ExportArguments(str(solver_folder), str(exported), quantize="int8"))

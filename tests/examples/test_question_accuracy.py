@@ -17,6 +17,7 @@ def script():
     return load_script("question_accuracy.py")
 
 
+@pytest.mark.slow
 def test_chinese_problems_are_those_of_the_validation_splits(script):
     sets = script.chinese_sets(DATA)
     math23k = load_mwp_dataset("math23k", DATA)["validation"]
@@ -30,6 +31,7 @@ def test_chinese_problems_are_those_of_the_validation_splits(script):
     assert not sets["irrelevant numbers"]
 
 
+@pytest.mark.slow
 def test_english_problems_are_those_of_the_validation_splits_and_asdiv(script):
     sets = script.english_sets(DATA)
     asdiv = load_mwp_dataset("asdiv_a", DATA)

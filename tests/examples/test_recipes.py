@@ -9,7 +9,7 @@ from hf_mwp.utils.option import option_values
 from reproduce.reproduction import Reproduction
 from reproduce.table import Table
 from tests.examples.scripts import EXAMPLES, check_data_dir
-from tests.slow_parameters import slow_after
+from tests.slow_parameters import slow_after, slow_except
 
 
 COMMANDS = {"solver": "train", "distill": "distill", "evaluate": "evaluate"}
@@ -24,6 +24,8 @@ for path in sorted(EXAMPLES.glob("*.yaml")):
         continue
     is_recipe = path.stem.startswith((*METHODS, "distill_translation", "distill_math_seq2seq", "distill_glue"))
     (RECIPES if is_recipe else OPTIONS).append(path)
+QUICK = ("compact_math23k", "compress_asdiv", "distill_glue", "pruning_asdiv", "stark_math")
+QUICK_RECIPES = [EXAMPLES / f"{name}.yaml" for name in QUICK]
 RECIPES_OF_METHODS = [path for path in RECIPES if path.stem.startswith(METHODS)]
 
 
@@ -51,7 +53,7 @@ def check_stages(path, folder, count=None):
             stage.check()
 
 
-@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", slow_except(RECIPES, *QUICK_RECIPES), ids=lambda path: path.name)
 def test_stages_are_valid_at_the_first_budget(path, tmp_path, demo_package):
     check_stages(path, tmp_path, 1)
 
@@ -62,6 +64,7 @@ def test_stages_are_valid_at_each_budget(path, tmp_path, demo_package):
     check_stages(path, tmp_path)
 
 
+@pytest.mark.slow
 def test_recipe_built_on_the_encoder_of_the_results_equals_its_options(tmp_path):
     base = EXAMPLES / "compact_math23k_e5.yaml"
     changes = {"encoder": "multilingual-e5-small-bert-zh", "encoder_layers": 6, "bottleneck_layers": "2,4,6"}
@@ -81,6 +84,6 @@ def test_recipe_built_on_the_encoder_of_the_results_equals_its_options(tmp_path)
 
 
 @pytest.mark.parametrize("changes", [{}, {"data_dir": "/my/data"}], ids=["default", "given"])
-@pytest.mark.parametrize("path", slow_after(5, RECIPES_OF_METHODS), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", slow_after(2, RECIPES_OF_METHODS), ids=lambda path: path.name)
 def test_stages_have_the_folder_of_the_data(path, changes, tmp_path):
     check_data_dir(Recipe.from_file(path, tmp_path, changes={"teacher.encoder": "a", **changes}))

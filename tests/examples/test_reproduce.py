@@ -15,6 +15,7 @@ from reproduce.table import ReportError, Table
 from reproduce.table_result import TableResult
 from tests.examples.reproduce.grids import states
 from tests.examples.scripts import load_script
+from tests.slow_parameters import slow_after
 
 
 SCRIPT = load_script("reproduce.py")
@@ -92,13 +93,16 @@ def test_several_processes_are_refused(monkeypatch):
 
 @pytest.mark.parametrize(
     ("option", "value", "message"),
-    [
-        ("--teacher.learning_rat", "1", "stage teacher: unknown key 'learning_rat'.*'learning_rate'"),
-        ("--laiers", "1", "unknown variable.* 'laiers'"),
-        ("--budget", "quik", "unknown budget 'quik'.*'quick'"),
-        ("--arms", "1-5", "unknown arm '1-5'"),
-        ("--layers", None, "'--layers'"),
-    ],
+    slow_after(
+        2,
+        [
+            ("--teacher.learning_rat", "1", "stage teacher: unknown key 'learning_rat'.*'learning_rate'"),
+            ("--laiers", "1", "unknown variable.* 'laiers'"),
+            ("--budget", "quik", "unknown budget 'quik'.*'quick'"),
+            ("--arms", "1-5", "unknown arm '1-5'"),
+            ("--layers", None, "'--layers'"),
+        ],
+    ),
 )
 def test_wrong_argument_is_named_before_anything_runs(argv, folder, option, value, message):
     argv.append(option)
@@ -181,6 +185,7 @@ def test_failed_arm_is_named_at_the_end(argv, folder, commands, capsys):
     assert states(result)[:2] == ["failed", "done"]
 
 
+@pytest.mark.slow
 def test_arm_is_trained_and_evaluated(argv, folder, capsys):
     assert main(argv[:-1]) == 0
     output = capsys.readouterr().out
@@ -209,6 +214,7 @@ def test_each_table_runs_at_the_quick_budget(name, tmp_path):
             assert run.state == "done" or may_be_skipped and run.state == "skipped"
 
 
+@pytest.mark.slow
 def test_arms_without_weights_have_an_obstacle(tmp_path):
     reproduction = Reproduction(load("compact-table7"), tmp_path, "quick")
     reproduction.check()
@@ -220,6 +226,7 @@ def test_arms_without_weights_have_an_obstacle(tmp_path):
     assert "huawei-noah/TinyBERT_4L_zh cannot be had" in online.obstacle(arms["tinybert"], 42)
 
 
+@pytest.mark.slow
 def test_weights_of_arms_that_are_not_selected_are_not_looked_for(tmp_path, monkeypatch):
     monkeypatch.setattr("reproduce.reproduction.weights_missing", lambda name: pytest.fail(f"looked for {name}"))
     reproduction = Reproduction(load("compact-table7"), tmp_path, "cpu", arms=["ours"])
@@ -229,6 +236,7 @@ def test_weights_of_arms_that_are_not_selected_are_not_looked_for(tmp_path, monk
     assert states(result) == ["waiting"] * 4 + ["failed"]
 
 
+@pytest.mark.slow
 def test_ablations_share_the_stages_that_they_do_not_change(tmp_path):
     reproduction = Reproduction(load("compact-table8"), tmp_path, "paper")
     arms_by_folder = defaultdict(set)
@@ -327,6 +335,7 @@ def test_figures_of_the_paper(table_and_columns):
     assert rows == [line.strip() for line in PAPER_ROWS[table_and_columns].strip().splitlines()]
 
 
+@pytest.mark.slow
 def test_arms_of_table_5_are_named_by_their_mapping_of_layers():
     table = load("compact-table5")
     for arm in table.arms.values():

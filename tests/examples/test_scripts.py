@@ -187,7 +187,7 @@ class Run:
         return output
 
 
-@pytest.fixture(scope="module", params=slow_after(2, TASKS))
+@pytest.fixture(scope="module", params=slow_after(1, TASKS))
 def plain_run(request, tmp_path_factory):
     return Run(request.param, tmp_path_factory.mktemp(request.param))
 
@@ -215,6 +215,7 @@ def test_teacher_and_ratio_distil_and_prune(plain_run, tmp_path):
         assert len((output / "predictions.txt").read_text("utf-8").splitlines()) == 4
 
 
+@pytest.mark.slow
 def test_distillation_by_labels_only_equals_trainer(plain_run, tmp_path):
     weights = weights_of(plain_run.with_teacher(tmp_path, *ONLY_LABELS, *SAME_STEPS))
     for name, expected in weights_of(plain_run.output).items():
@@ -226,6 +227,7 @@ def glue(tmp_path):
     return [*prepare("glue", tmp_path), "--output_dir", tmp_path / "out"]
 
 
+@pytest.mark.slow
 def test_trainer_prunes_heads(glue, tmp_path):
     run_script("glue", *glue, "--max_ratio", "0.5", "--do_train")
     model = AutoModelForSequenceClassification.from_pretrained(tmp_path / "out")
@@ -243,6 +245,7 @@ def test_training_resumes_from_the_last_checkpoint(glue, tmp_path):
     assert [entry["step"] for entry in losses] == [1, 2, 3]
 
 
+@pytest.mark.slow
 def test_regression_on_pairs_of_texts_in_csv_files(glue, tmp_path):
     bert(BertForSequenceClassification, 1, num_labels=1).save_pretrained(tmp_path / "student")
     path = tmp_path / "rows.csv"

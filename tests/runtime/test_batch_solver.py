@@ -20,6 +20,7 @@ def expected(solver_folder):
     return load_solver(solver_folder)(TEXTS, num_beams=3)
 
 
+@pytest.mark.slow
 def test_dataset_is_mapped_by_two_processes(solver_folder, expected):
     rows = Dataset.from_dict({"text": TEXTS, "line": list(range(6))})
     solved = rows.map(BatchSolver(solver_folder, num_beams=3), batched=True, batch_size=2, num_proc=2)

@@ -15,6 +15,7 @@ from hf_mwp.runtime.solver_folder import decoder_shapes, encoder_shapes, read_co
 from hf_mwp.solver.models.mwp_solver import SolverFolderError
 from hf_mwp.utils.usage_error import UsageError
 from tests.damage import change_fields, change_weights, cut, drop_weights
+from tests.slow_parameters import slow_after
 from tests.tiny import tiny_processor, tiny_solver
 
 
@@ -77,7 +78,9 @@ def assert_refused(folder, *words):
         assert word in message
 
 
-@pytest.mark.parametrize("content", ["{", "[" * 100_000, "3"], ids=["no JSON", "nested deeply", "number"])
+@pytest.mark.parametrize(
+    "content", slow_after(1, ["{", "[" * 100_000, "3"]), ids=["no JSON", "nested deeply", "number"]
+)
 @pytest.mark.parametrize("file", [CONFIG, PROCESSOR, SEARCH, RERANKER, TOKENIZER])
 def test_damaged_json_file_is_named(folder, file, content):
     (folder / file).write_text(content, "utf-8")

@@ -2,7 +2,7 @@ import hashlib
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models
 from transformers import PreTrainedTokenizerFast
@@ -90,6 +90,7 @@ def test_missing_and_damaged_files_are_named(tmp_path):
         TextReader(tmp_path)
 
 
+@settings(max_examples=30)
 @given(st.dictionaries(st.text(), st.integers(0, 99)), st.lists(st.integers(0, 99)))
 def test_digest_is_that_of_the_whole_vocabulary_in_json(vocabulary, probe_ids):
     content = json.dumps([sorted(vocabulary.items()), probe_ids]).encode()

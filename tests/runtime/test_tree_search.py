@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hf_mwp.runtime.tree_search import TreeDecoder
 from hf_mwp.solver.models import GTSConfig, GTSDecoder
 from hf_mwp.solver.models.gts.tree_search import LiveWeights
+from tests.slow_parameters import slow_after, slow_except
 
 
 def decoders(seed=0, **fields):
@@ -37,7 +38,7 @@ def searched_in_pytorch(decoder, states, positions, **options):
     return trees, scores
 
 
-@pytest.mark.parametrize("beams", [1, 5, 20])
+@pytest.mark.parametrize("beams", slow_except([1, 5, 20], 5))
 @pytest.mark.parametrize("fields", [{}, {"root_goal": "mean"}, {"encoder_hidden_size": 7}, {"constants": []}])
 def test_trees_equal_those_of_pytorch(beams, fields):
     for seed in range(3):
@@ -50,7 +51,7 @@ def test_trees_equal_those_of_pytorch(beams, fields):
 
 
 @pytest.mark.parametrize("score_margin", [0.1, 1.0, 3.0, math.inf])
-@pytest.mark.parametrize("beams", [5, 20])
+@pytest.mark.parametrize("beams", slow_after(1, [5, 20]))
 def test_trees_within_a_margin_equal_those_of_pytorch(beams, score_margin):
     for seed in range(3):
         decoder, runtime = decoders(seed)
@@ -62,7 +63,7 @@ def test_trees_within_a_margin_equal_those_of_pytorch(beams, score_margin):
         np.testing.assert_allclose([score for _, score in results], scores, atol=1e-4)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(seed=st.integers(0, 1000), beams=st.integers(1, 12), count=st.integers(1, 12))
 def test_best_trees_do_not_depend_on_their_number(seed, beams, count):
     _, runtime = decoders(seed)
@@ -76,7 +77,7 @@ def test_best_trees_do_not_depend_on_their_number(seed, beams, count):
     np.testing.assert_allclose([score for _, score in results], scores, atol=1e-4)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(seed=st.integers(0, 1000), beams=st.integers(2, 12), score_margin=st.floats(0.01, 8))
 def test_margin_keeps_the_best_tree_within_it(seed, beams, score_margin):
     _, runtime = decoders(seed)

@@ -10,6 +10,7 @@ import pytest
 
 from hf_mwp.utils.usage_error import UsageError
 from hf_mwp.utils.worker_processes import in_order, map_in_processes
+from tests.slow_parameters import slow_except
 
 
 class Unpicklable(Exception):
@@ -48,6 +49,7 @@ def test_no_item_starts_no_process():
     assert list(map_in_processes(None, [], 2)) == []
 
 
+@pytest.mark.slow
 def test_items_are_read_when_a_process_is_free():
     read = []
 
@@ -66,9 +68,13 @@ def test_items_are_read_when_a_process_is_free():
     ("action", "error", "message"),
     [
         ("fail", ValueError, "3 is not a problem"),
-        ("fail to load", FileNotFoundError, "no model"),
-        ("fail without pickle", RuntimeError, "Unpicklable: 3 fails"),
         ("die", UsageError, r"exit code -9.*fewer processes"),
+        *slow_except(
+            [
+                ("fail to load", FileNotFoundError, "no model"),
+                ("fail without pickle", RuntimeError, "Unpicklable: 3 fails"),
+            ]
+        ),
     ],
 )
 def test_error_of_a_process_is_raised(action, error, message):
@@ -78,6 +84,7 @@ def test_error_of_a_process_is_raised(action, error, message):
         assert "in apply" in raised.value.__notes__[0]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="the number of usable cores is not known")
 def test_processes_divide_the_cores(monkeypatch):
     monkeypatch.delenv("OMP_NUM_THREADS")

@@ -64,7 +64,7 @@ def test_multilingual_models_write_the_target_language(
         assert getattr(reloaded.generation_config, name) == getattr(model.generation_config, name)
 
 
-@pytest.mark.parametrize(("saved_length", "max_length"), [(None, 64), (9, 9)])
+@pytest.mark.parametrize(("saved_length", "max_length"), slow_after(1, [(None, 64), (9, 9)]))
 def test_models_without_a_maximum_length_generate_more_than_twenty_tokens(saved_length, max_length, save_encoder):
     model = tiny_seq2seq()
     model.generation_config.max_length = saved_length

@@ -123,6 +123,7 @@ def test_solver_gets_further_constants_and_another_dropout_of_its_decoder(tmp_pa
     assert torch.equal(saved.decoder.constant_embedding, solver.decoder.constant_embedding)
 
 
+@pytest.mark.slow
 def test_solver_saved_in_half_precision_is_trained_in_fp32(tmp_path):
     save_solver(tmp_path)
     MwpSolver.from_pretrained(tmp_path).half().save_pretrained(tmp_path)
@@ -154,6 +155,7 @@ def gemma(save_encoder):
     return save_encoder(Gemma3TextModel(tiny_gemma_config(VOCAB_SIZE, use_bidirectional_attention=True)))
 
 
+@pytest.mark.slow
 def test_first_layers_of_an_encoder_that_is_no_bert_are_used(gemma, tmp_path):
     options = {"bottleneck_layers": [1], "bottleneck_size": 4, "dropout": 0.1}
     solver, processor = build_solver(tiny_rows(), encoder=gemma, encoder_layers="1", **options)

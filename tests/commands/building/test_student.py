@@ -64,7 +64,7 @@ def test_options_of_another_start_are_refused(fields):
 @pytest.mark.parametrize(
     ("init", "fields", "embedding_size"),
     slow_after(
-        2,
+        1,
         [
             ("cut", {"student_layers": 1}, 8),
             ("prune", {"student_sparsity": 0.5}, 8),

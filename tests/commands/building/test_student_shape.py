@@ -64,6 +64,7 @@ def test_small_encoder_has_students_of_its_own_width():
     assert candidate_sizes(config) == one_layer + two_layers
 
 
+@pytest.mark.slow
 def test_measured_shape_is_that_of_its_export(tmp_path):
     processor = tiny_processor()
     sizes = sizes_of(2, 64, 2, 96)
@@ -81,6 +82,7 @@ def test_measured_shape_is_that_of_its_export(tmp_path):
     assert shape.milliseconds > 0
 
 
+@pytest.mark.slow
 def test_larger_students_cost_more():
     small = measure_shape(tiny_processor(), sizes_of(1, 16, 2, 32))
     large = measure_shape(tiny_processor(), sizes_of(4, 192, 6, 768))

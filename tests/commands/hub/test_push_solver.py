@@ -100,6 +100,7 @@ def test_second_upload_sends_only_what_changed(hub, folder):
     assert files_on(hub).keys() == CONTENT - {"plausibility.json"}
 
 
+@pytest.mark.slow
 def test_interrupted_upload_resumes(hub, folder):
     hub.break_next("PUT", "/lfs/", 503)
     hub.break_next("POST", "/commit/", 0)
@@ -127,6 +128,7 @@ def test_errors_of_the_store_of_large_files_are_named(hub, folder, monkeypatch):
         push(folder)
 
 
+@pytest.mark.slow
 def test_shards_in_single_precision_become_one_file_in_half_precision(hub, folder):
     weights = load_file(folder / "model.safetensors")
     solver = hf_mwp.MwpSolver.from_pretrained(folder)
@@ -145,6 +147,7 @@ def test_shards_in_single_precision_become_one_file_in_half_precision(hub, folde
     assert all(pushed[name].equal(weights[name]) for name in weights)
 
 
+@pytest.mark.slow
 def test_weights_of_an_export_are_uploaded_unchanged(hub, folder):
     hf_mwp.MwpSolver.from_pretrained(folder).save_pretrained(folder)
     (folder / "export.json").write_text('{"version": 1}')
@@ -337,6 +340,7 @@ def test_missing_network_is_named(hub, folder, monkeypatch):
         push(folder)
 
 
+@pytest.mark.slow
 def test_existing_repository_is_replaced_only_on_demand(hub, folder):
     push(folder, private=False)
     with pytest.raises(UsageError, match=f"{NAME} exists and is public"):

@@ -174,6 +174,7 @@ def test_smallest_model_with_the_accuracy_is_trained(run_search, started):
     assert len(started) == 4
 
 
+@pytest.mark.slow
 def test_no_more_models_are_trained_than_allowed(run_search, started):
     with pytest.raises(UsageError, match=r"No model .*75\.0%.*: small 60\.0%, base 70\.0%\."):
         run_search(min_accuracy=0.75, max_trainings=2)
@@ -182,6 +183,7 @@ def test_no_more_models_are_trained_than_allowed(run_search, started):
         run_search(max_trainings=2)
 
 
+@pytest.mark.slow
 def test_stage_of_a_search_is_planned_and_checked(run_search, started):
     plans = []
 

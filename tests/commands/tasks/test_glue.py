@@ -111,6 +111,7 @@ def test_student_with_one_layer_is_distilled(student):
     assert {"loss_soft", "loss_hard", "loss_hidden_1", "loss_embedding"} <= logged_names(student)
 
 
+@pytest.mark.slow
 def test_classifier_is_evaluated_and_published(student, glue, tmp_path, capsys, error_of):
     assert run("evaluate", glue, tmp_path / "run", "--model", student, "--json") == 0
     result = json.loads(capsys.readouterr().out)

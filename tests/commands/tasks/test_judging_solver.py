@@ -11,6 +11,7 @@ from hf_mwp.commands.main import main
 from hf_mwp.solver.models import AthenaModel, MwpSolver
 from hf_mwp.utils.usage_error import UsageError
 from tests.commands.folders import read_json, read_rows
+from tests.tiny import tiny_athena_solver, tiny_processor
 
 
 TEXT = "小明有4个苹果，又买了2个，一共有几个？"
@@ -28,6 +29,7 @@ def folder(encoder, problems, tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_solver_is_trained_and_evaluated(folder, problems, tmp_path, output_of):
     assert isinstance(MwpSolver.from_pretrained(folder).decoder, AthenaModel)
     report = read_json(folder / "metrics.json")["test"]["reports"]["all problems"]
@@ -56,13 +58,18 @@ def test_search_at_its_limit_is_reported(folder, tmp_path, output_of):
     assert json.loads(output_of(*argv, "--json"))["capped"] is True
 
 
+@pytest.mark.slow
 def test_card_names_the_decoder(folder, tmp_path, output_of):
     output_of("card", "--model", folder, "--output_dir", tmp_path)
     assert "thought-expansion decoder (ATHENA)" in (tmp_path / "README.md").read_text("utf-8")
     assert MwpSolver.from_pretrained(tmp_path).decoder.config == MwpSolver.from_pretrained(folder).decoder.config
 
 
-def test_runtime_does_not_support_the_decoder(folder, tmp_path, error_of):
+def test_runtime_does_not_support_the_decoder(tmp_path, error_of):
+    folder = tmp_path / "untrained"
+    processor = tiny_processor()
+    tiny_athena_solver(processor).save_pretrained(folder)
+    processor.save_pretrained(folder)
     assert "--runtime torch" in error_of("solve", "--model", folder, "--runtime", "numpy", "4 and 2")
     with pytest.raises(UsageError, match="ATHENA.*--decoder gts"):
         export_solver(ExportArguments(str(folder), str(tmp_path / "out")))

@@ -25,6 +25,7 @@ from hf_mwp.utils.provenance import ancestry_of
 from hf_mwp.utils.usage_error import UsageError
 from tests.commands.folders import logged_names, read_json, read_rows, training_log, write_rows
 from tests.compress.trainers.processes import close, launch, run_command
+from tests.slow_parameters import slow_after
 from tests.tiny import tiny_rows, tiny_tokenizer
 from tests.tiny_seq2seq import tiny_seq2seq
 
@@ -198,6 +199,7 @@ def test_pretrained_model_is_trained_on_sources_with_a_prefix(translator, pairs)
     assert encoded == tokenizer("translate: the small dog runs .")["input_ids"]
 
 
+@pytest.mark.slow
 def test_math_word_problems_are_written_as_equations(equation_writer, problems, tmp_path, capsys):
     report = read_json(equation_writer / "metrics.json")["test"]["reports"]["all problems"]
     assert {"answer_accuracy", "num_problems"} <= report.keys()
@@ -295,14 +297,17 @@ def test_options_that_do_not_fit_the_task_are_named(options, message):
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [
-        (["--encoder_config", '{"model_type": "bert"}', "--tokenizer=learn:80"], "'bert'"),
-        (["--encoder_config", '{"layers": 3}', "--tokenizer=learn:80"], "'layers'"),
-        (["--encoder_config", "{}", "--tokenizer=learn:x"], "such as learn:4000, not 'x'"),
-        (["--encoder", "{model}", "--tokenizer={model}/more"], "has 90 tokens, but the model has only"),
-        (["--encoder_config", "{}", "--tokenizer=learn:4"], "at least 5, such as learn:4000, not '4'"),
-        (["--encoder_config", "{}", "--tokenizer=learn:80", "--constants", "1"], "`constants`"),
-    ],
+    slow_after(
+        2,
+        [
+            (["--encoder_config", '{"model_type": "bert"}', "--tokenizer=learn:80"], "'bert'"),
+            (["--encoder_config", '{"layers": 3}', "--tokenizer=learn:80"], "'layers'"),
+            (["--encoder_config", "{}", "--tokenizer=learn:x"], "such as learn:4000, not 'x'"),
+            (["--encoder", "{model}", "--tokenizer={model}/more"], "has 90 tokens, but the model has only"),
+            (["--encoder_config", "{}", "--tokenizer=learn:4"], "at least 5, such as learn:4000, not '4'"),
+            (["--encoder_config", "{}", "--tokenizer=learn:80", "--constants", "1"], "`constants`"),
+        ],
+    ),
 )
 def test_models_that_cannot_be_made_are_named(options, message, translator, pairs, tmp_path, error_of):
     characters = [chr(code) for code in range(50, 200)]

@@ -164,6 +164,7 @@ def test_slow_clients_are_disconnected_and_block_no_others(port, hasty):
         client.close()
 
 
+@pytest.mark.slow
 def test_client_that_does_not_read_is_disconnected(serve, hasty):
     with serve(LocalServer(lambda request: Response(bytes(50_000_000), "text/plain"))) as server:
         with connect(server.server_port) as client:
@@ -197,6 +198,7 @@ def test_eight_requests_are_answered_at_once_and_the_others_wait(serve):
     assert most_active == WORKERS == 8
 
 
+@pytest.mark.slow
 def test_connections_beyond_the_limit_are_closed(port):
     idle = [connect(port) for _ in range(MAX_CONNECTIONS)]
     time.sleep(0.2)
@@ -211,6 +213,7 @@ def test_connections_beyond_the_limit_are_closed(port):
     assert ask(port, GET)[0] == 200
 
 
+@pytest.mark.slow
 def test_disconnected_clients_are_not_reported(serve, capfd, caplog):
     def answer(request):
         time.sleep(0.2)

@@ -51,7 +51,7 @@ def losses_of_models(objective, student, teacher, inputs):
 
 
 @pytest.mark.parametrize("architecture", ["bart", "t5"])
-@pytest.mark.parametrize("name", slow_after(4, TABLE))
+@pytest.mark.parametrize("name", slow_after(2, TABLE))
 def test_each_objective_reads_the_decoder_alone(architecture, name, inputs):
     student = eager(tiny_seq2seq(architecture))
     teacher = eager(tiny_seq2seq(architecture, 16, 2, 4, seed=1))

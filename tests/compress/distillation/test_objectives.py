@@ -40,7 +40,7 @@ from tests.compress.trainers.distilling import (
     training_logs,
     unchanged,
 )
-from tests.slow_parameters import slow_except
+from tests.slow_parameters import slow_after, slow_except
 from tests.tiny import tiny_classifier, tiny_classifier_rows, tiny_processor, tiny_solver
 
 
@@ -101,7 +101,7 @@ def train(objectives, folder, size=8, **fields):
     return trainer, {name: value for name, value in entry.items() if name.startswith(("loss", "grad"))}
 
 
-@pytest.mark.parametrize("name", slow_except(TABLE, "KD", "hidden states", "attention", "CKD", "relations"))
+@pytest.mark.parametrize("name", slow_except(TABLE, "KD", "hidden states"))
 def test_a_step_is_the_same_at_once_in_batches_and_with_a_cache(name, tmp_path):
     make_objective, parts = TABLE[name]
     student, _ = eager_models()
@@ -132,7 +132,7 @@ def test_objectives_of_one_class_need_names(tmp_path):
     assert trainer.projections.reads.keys() == {"hidden_1", "hidden_2", "more_2", "patient_1", "patient_2"}
 
 
-@pytest.mark.parametrize("name", slow_except(TABLE, "KD", "hidden states", "attention", "CKD", "relations"))
+@pytest.mark.parametrize("name", slow_except(TABLE, "relations"))
 def test_no_tensor_is_moved_to_the_cpu(name, monkeypatch):
     # The one look of transformers at a mask; from there on a step asks no device for a value.
     monkeypatch.setattr(masking_utils, "_ignore_bidirectional_mask_sdpa", lambda *args, **kwargs: False)
@@ -199,14 +199,17 @@ def test_relations_are_read_where_attention_is_computed():
 
 @pytest.mark.parametrize(
     ("name", "pruned_heads"),
-    [
-        ("modernbert", {}),
-        ("modernbert", {0: [0, 1, 2, 3], 1: [2]}),
-        ("deberta-v2", {0: [0, 1, 2, 3], 1: [2]}),
-        ("deberta-v3", {}),
-        ("mpnet", {0: [0, 1, 2, 3], 1: [2]}),
-        ("nomic_bert", {}),
-    ],
+    slow_after(
+        2,
+        [
+            ("modernbert", {0: [0, 1, 2, 3], 1: [2]}),
+            ("deberta-v2", {0: [0, 1, 2, 3], 1: [2]}),
+            ("modernbert", {}),
+            ("deberta-v3", {}),
+            ("mpnet", {0: [0, 1, 2, 3], 1: [2]}),
+            ("nomic_bert", {}),
+        ],
+    ),
 )
 def test_relations_of_other_encoders(name, pruned_heads):
     if name not in FOREIGN:

@@ -104,17 +104,19 @@ def one_step(name, folder, batch_size=8, **changes):
     return losses | gradients.sums
 
 
-@pytest.mark.parametrize("name", slow_after(8, SETTINGS))
+@pytest.mark.parametrize("name", slow_after(2, SETTINGS))
 def test_a_step_has_the_recorded_losses_and_gradients(name, tmp_path):
     assert one_step(name, tmp_path) == pytest.approx(RECORDED[name], rel=1e-4, abs=1e-6)
 
 
-@pytest.mark.parametrize("name", slow_after(2, ACCUMULATED))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", slow_after(1, ACCUMULATED))
 def test_a_step_of_four_batches_has_the_recorded_losses_and_gradients(name, tmp_path):
     assert one_step(name, tmp_path, batch_size=2) == pytest.approx(RECORDED[name], rel=1e-4, abs=1e-6)
 
 
-@pytest.mark.parametrize("name", slow_after(2, CACHED))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", slow_after(1, CACHED))
 def test_a_step_with_a_cached_teacher_has_the_recorded_losses_and_gradients(name, tmp_path):
     losses = one_step(name, tmp_path, cache_teacher_outputs=True)
     assert losses == pytest.approx(RECORDED[name], rel=5e-3, abs=1e-3)

@@ -9,6 +9,7 @@ from hf_mwp.compress.models import MwpStudentModel
 from hf_mwp.compress.models.bottlenecks import Bottlenecks, bottlenecks_apart
 from hf_mwp.compress.pruning import prune_heads
 from tests.compress.trainers.distilling import copy_of, same_weights
+from tests.slow_parameters import slow_after
 from tests.tiny import tiny_bert_config
 
 
@@ -57,7 +58,7 @@ def assert_nearer_than_random(student, encoder):
         assert share > random_share + 0.1
 
 
-@pytest.mark.parametrize("embedding_size", [6, 12])
+@pytest.mark.parametrize("embedding_size", slow_after(1, [6, 12]))
 def test_narrow_embeddings_stay_and_their_projection_is_narrowed(embedding_size):
     torch.manual_seed(0)
     fields = {"intermediate_size": 24, "embedding_size": embedding_size, "initializer_range": 0.3}

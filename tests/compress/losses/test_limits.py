@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from hf_mwp.compress.losses import CKALoss, cka_loss
 from tests.compress.losses.hidden_states import CENTRED, LOSSES, compute, gradient, states
+from tests.slow_parameters import slow_after
 
 
 WIDTH = 6
@@ -65,7 +66,7 @@ def test_states_of_zero_have_a_bounded_gradient(name, zeros):
     assert value.isfinite() and slope.norm() < 1e4
 
 
-@pytest.mark.parametrize("squared", [False, True])
+@pytest.mark.parametrize("squared", slow_after(1, [False, True]))
 def test_unbiased_cka_of_unrelated_states_has_a_gradient_and_is_around_chance(squared):
     loss = CKALoss(squared, unbiased=True)
     values = []

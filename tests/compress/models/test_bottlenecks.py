@@ -15,6 +15,7 @@ from hf_mwp.compress.models import MwpStudentModel
 from hf_mwp.compress.models.bottlenecks import bottlenecks_apart, detach_bottlenecks, encoder_layers
 from hf_mwp.solver.models import GTSConfig, MwpSolver, MwpSolverConfig
 from tests.compress.pruning.encoders import first_output, tiny_encoder
+from tests.slow_parameters import slow_after
 from tests.tiny import tiny_processor
 
 
@@ -81,7 +82,7 @@ def states_by_hand(name, bottlenecks):
     return [embeddings, *states], narrow_states
 
 
-@pytest.mark.parametrize("name", ["mwp_student", "bert", "roberta", "distilbert"])
+@pytest.mark.parametrize("name", slow_after(1, ["mwp_student", "bert", "roberta", "distilbert"]))
 def test_output_is_that_of_layers_and_linear_maps_in_turn(name):
     solver = make_solver(name)
     with torch.no_grad():
@@ -145,7 +146,7 @@ def test_bottleneck_as_wide_as_the_encoder_begins_as_identity():
     torch.testing.assert_close(wide, plain, rtol=1e-3, atol=1e-4)
 
 
-@pytest.mark.parametrize("name", ["mwp_student", "distilbert"])
+@pytest.mark.parametrize("name", slow_after(1, ["mwp_student", "distilbert"]))
 def test_saved_bottlenecks_are_loaded(name, tmp_path):
     solver = make_solver(name)
     solver.save_pretrained(tmp_path)
@@ -186,7 +187,7 @@ def test_copies_have_their_own_bottlenecks():
 
 
 @pytest.mark.filterwarnings("ignore:.*gradient_checkpointing_enable:FutureWarning")
-@pytest.mark.parametrize("use_reentrant", [False, True])
+@pytest.mark.parametrize("use_reentrant", slow_after(1, [False, True]))
 @pytest.mark.parametrize("name", ["mwp_student", "bert"])
 def test_gradient_checkpointing_gives_the_same_gradients(name, use_reentrant):
     runs = []

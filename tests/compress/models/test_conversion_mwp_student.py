@@ -16,6 +16,7 @@ from hf_mwp.compress.models.mwp_student import (
 )
 from tests.compress.models.tiny_student import VOCAB, assert_same_states, pruned_config, tiny_config
 from tests.compress.pruning.encoders import CLASSES, first_output, head_batch, tiny_batch, tiny_encoder
+from tests.slow_parameters import slow_after, slow_except
 
 
 STUDENTS = {
@@ -32,8 +33,8 @@ def assert_equal_outputs(model, source, inputs):
     assert torch.equal(first_output(model, inputs), first_output(source, inputs))
 
 
-@pytest.mark.parametrize("is_padded", [True, False])
-@pytest.mark.parametrize("implementation", ["eager", "sdpa"])
+@pytest.mark.parametrize("is_padded", slow_after(1, [True, False]))
+@pytest.mark.parametrize("implementation", slow_except(["eager", "sdpa"], "sdpa"))
 @pytest.mark.parametrize("name", [name for name in CLASSES if name != "mwp_student"])
 def test_student_has_the_outputs_of_its_source(name, implementation, is_padded):
     source = tiny_encoder(name, attn_implementation=implementation)
@@ -169,7 +170,7 @@ def test_student_of_a_bert_that_was_cut_in_place():
     torch.testing.assert_close(first_output(student, inputs), first_output(source, inputs))
 
 
-@pytest.mark.parametrize("name", ["bert", "roberta", "electra", "distilbert"])
+@pytest.mark.parametrize("name", slow_except(["bert", "roberta", "electra", "distilbert"], "distilbert"))
 @pytest.mark.parametrize(
     ("head", "student_class"),
     [
@@ -205,7 +206,7 @@ def test_heads_of_another_shape_are_new():
     assert torch.equal(student.mwp_student.pooler.dense.weight, source.bert.pooler.dense.weight)
 
 
-@pytest.mark.parametrize("head", STUDENTS)
+@pytest.mark.parametrize("head", slow_except(STUDENTS, "Model", "ForMaskedLM"))
 def test_projection_of_narrow_embeddings_is_copied_and_saved(head, tmp_path):
     student_class = STUDENTS[head]
     source = tiny_encoder("narrow electra", head)

@@ -20,6 +20,7 @@ from hf_mwp.compress.models import cut_model
 from hf_mwp.compress.pruning import HeadGates, prune, prune_heads
 from tests.compress.pruning.encoders import FOREIGN, first_output, tiny_encoder
 from tests.fresh_python import WITHOUT_HF_MWP, run_fresh
+from tests.slow_parameters import slow_except
 
 
 # Loads a folder with an Auto class while hf_mwp cannot be imported; prints the class and the code that is saved again.
@@ -106,7 +107,7 @@ def test_any_head_of_an_encoder_is_kept(tmp_path):
     torch.testing.assert_close(first_output(loaded, INPUTS), expected, rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", FOREIGN)
+@pytest.mark.parametrize("name", slow_except(FOREIGN, "deberta-v3", "mpnet"))
 def test_cut_model_is_pruned_further(name):
     model = tiny_encoder(name)
     once = prune_heads(model, {0: [0, 2], 1: [3]})

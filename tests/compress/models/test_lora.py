@@ -30,7 +30,7 @@ def trained(model):
 
 
 @pytest.mark.parametrize(
-    "name", slow_after(3, ["bert", "distilbert", "mwp_student", "albert", "deberta-v3", "modernbert"])
+    "name", slow_after(1, ["mwp_student", "bert", "distilbert", "albert", "deberta-v3", "modernbert"])
 )
 def test_merged_equals_adapted_equals_reloaded(name, tmp_path):
     model = tiny_encoder(name, "ForSequenceClassification")

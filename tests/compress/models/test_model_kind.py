@@ -28,6 +28,7 @@ from hf_mwp.compress.pruning import prune_heads
 from hf_mwp.solver.models.solver_kind import SOLVER
 from tests.compress.pruning.encoders import tiny_encoder
 from tests.compress.trainers.distilling import gpt2
+from tests.slow_parameters import slow_except
 from tests.tiny import tiny_classifier, tiny_masked_lm, tiny_processor, tiny_solver
 from tests.tiny_seq2seq import tiny_seq2seq
 
@@ -88,6 +89,8 @@ WRAPPERS = {
     "compiled own": lambda model: torch.compile(Wrapper(model), backend="eager"),
     "own of peft": lambda model: Wrapper(lora(model)),
 }
+# PyTorch takes seconds to load its compiler.
+QUICK_WRAPPERS = [name for name in WRAPPERS if "compile" not in name]
 
 
 def make_solver():
@@ -101,7 +104,8 @@ def make_gpt2():
 @pytest.mark.parametrize(
     ("make", "kind", "logits_shape", "wrappers"),
     [
-        (tiny_classifier, CLASSIFIER, (1, 3), WRAPPERS),
+        (tiny_classifier, CLASSIFIER, (1, 3), QUICK_WRAPPERS),
+        *slow_except([(tiny_classifier, CLASSIFIER, (1, 3), WRAPPERS)]),
         (make_solver, SOLVER, (1, 2, 3), ["DDP", "DDP of peft"]),
         (tiny_masked_lm, TOKEN_MODEL, (1, 2, 40), ["DDP"]),
         (tiny_seq2seq, SEQ2SEQ, (1, 2, 40), ["DDP", "peft"]),
@@ -140,7 +144,7 @@ HEADS = [
 ]
 
 
-@pytest.mark.parametrize(("model_class", "kind"), HEADS)
+@pytest.mark.parametrize(("model_class", "kind"), slow_except(HEADS, *HEADS[3:10]))
 def test_head_decides_the_kind(model_class, kind):
     config_class = model_class.config_class
     fields = {"vocab_size": 40} if "Wav2Vec2" in model_class.__name__ else {}
@@ -182,7 +186,7 @@ def test_modules_with_their_own_weights_are_not_wrappers():
     assert unwrapped(linear) is linear and unwrapped(None) is None
 
 
-@pytest.mark.parametrize("wrapper", WRAPPERS)
+@pytest.mark.parametrize("wrapper", slow_except(WRAPPERS, "own", "DDP of peft"))
 def test_model_class_may_define_its_kind(wrapper):
     class Ranker(type(tiny_classifier())):
         kind = ModelKind("ranker", per_position=True)

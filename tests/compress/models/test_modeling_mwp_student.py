@@ -29,6 +29,7 @@ from tests.compress.models.tiny_student import (
     tiny_config,
 )
 from tests.compress.pruning.encoders import tiny_batch
+from tests.slow_parameters import slow_after
 
 
 NO_DROPOUT = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
@@ -56,7 +57,7 @@ def test_chinese_student_has_the_papers_number_of_parameters():
     assert model.num_parameters() == 10_277_448
 
 
-@pytest.mark.parametrize("config", [tiny_config(), pruned_config(), tiny_config(position_offset=1)])
+@pytest.mark.parametrize("config", slow_after(2, [tiny_config(), pruned_config(), tiny_config(position_offset=1)]))
 def test_saved_encoder_is_loaded_by_auto_model(config, tmp_path):
     model = MwpStudentModel(config).eval()
     model.save_pretrained(tmp_path)
@@ -66,7 +67,7 @@ def test_saved_encoder_is_loaded_by_auto_model(config, tmp_path):
     assert_same_states(loaded(**INPUTS, output_hidden_states=True), model(**INPUTS, output_hidden_states=True))
 
 
-@pytest.mark.parametrize("model_class", TASK_CLASSES)
+@pytest.mark.parametrize("model_class", slow_after(2, TASK_CLASSES))
 def test_saved_task_model_is_loaded_by_its_auto_class(model_class, tmp_path):
     auto_class = TASK_CLASSES[model_class]
     model = auto_class.from_config(pruned_config()).eval()
@@ -202,7 +203,7 @@ def test_outputs_as_a_tuple():
         assert isinstance(task_class(tiny_config(return_dict=False)).eval()(**INPUTS), tuple)
 
 
-@pytest.mark.parametrize("task_class", TASK_CLASSES)
+@pytest.mark.parametrize("task_class", slow_after(2, TASK_CLASSES))
 def test_task_models_name_and_pass_on_their_inputs(task_class, tmp_path):
     model = task_class(tiny_config()).eval()
     inputs = {"input_ids": torch.tensor([[5, 6, 7]])}

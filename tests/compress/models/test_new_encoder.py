@@ -92,8 +92,9 @@ def test_solver_trains_saves_loads_and_solves(solver, processor, tmp_path):
     torch.testing.assert_close(solution.scores, expected.scores)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_cached", slow_after(1, [False, True]))
-@pytest.mark.parametrize("role", ["student", "teacher"])
+@pytest.mark.parametrize("role", slow_after(1, ["student", "teacher"]))
 def test_solver_learns_from_a_transformer_and_teaches_one(role, is_cached, solver, processor, tmp_path):
     transformer = tiny_solver(processor, layers=4 if role == "student" else 2, hidden_size=24, seed=1)
     student, teacher = (solver, transformer) if role == "student" else (transformer, solver)

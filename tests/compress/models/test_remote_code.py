@@ -21,6 +21,7 @@ from hf_mwp.compress.models.mwp_student import (
 )
 from hf_mwp.compress.pruning import prune, prune_heads
 from tests.fresh_python import WITHOUT_HF_MWP, run_fresh
+from tests.slow_parameters import slow_after
 from tests.tiny import tiny_classifier, tiny_classifier_rows, tiny_tokenizer
 
 
@@ -219,7 +220,7 @@ def test_students_with_heads_load_without_hf_mwp(tmp_path):
         torch.testing.assert_close(output, values)
 
 
-@pytest.mark.parametrize("heads", [{0: [0]}, {0: [0], 1: [0]}])
+@pytest.mark.parametrize("heads", slow_after(1, [{0: [0]}, {0: [0], 1: [0]}]))
 def test_stock_class_names_the_auto_class_of_a_pruned_folder(heads, tmp_path):
     prune_heads(tiny_classifier(), heads).save_pretrained(tmp_path)
     sentence = "MwpStudentForSequenceClassification.*AutoModelForSequenceClassification.from_pretrained.*import hf_mwp"

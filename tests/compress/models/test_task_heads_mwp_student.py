@@ -21,6 +21,7 @@ from hf_mwp.compress.models.mwp_student import (
 from hf_mwp.compress.models.mwp_student.task_heads_mwp_student import position_cross_entropy
 from tests.compress.models.tiny_student import assert_all_weights_are_loaded, pruned_config, tiny_config
 from tests.compress.pruning.encoders import head_batch, tiny_batch
+from tests.slow_parameters import slow_after
 from tests.tiny import tiny_bert_config
 
 
@@ -35,7 +36,7 @@ def batch_of(model):
     return head_batch(model, type(model).__name__.removeprefix("MwpStudent"))
 
 
-@pytest.mark.parametrize("model_class", TASK_CLASSES)
+@pytest.mark.parametrize("model_class", slow_after(1, TASK_CLASSES))
 def test_saved_task_model_is_loaded_by_its_auto_class(model_class, tmp_path):
     model = model_class(pruned_config(num_labels=3)).eval()
     model.save_pretrained(tmp_path)
@@ -51,7 +52,7 @@ def test_saved_task_model_is_loaded_by_its_auto_class(model_class, tmp_path):
     torch.testing.assert_close(encoder(**tiny_batch(model)).last_hidden_state, states, rtol=0, atol=0)
 
 
-@pytest.mark.parametrize("model_class", TASK_CLASSES)
+@pytest.mark.parametrize("model_class", slow_after(1, TASK_CLASSES))
 def test_encoder_folder_is_loaded_with_a_new_head(model_class, tmp_path):
     encoder = MwpStudentModel(tiny_config()).eval()
     encoder.save_pretrained(tmp_path)

@@ -120,7 +120,7 @@ TASKS = [
 ]
 
 
-@pytest.mark.parametrize(("fields", "make_batches", "losses"), slow_after(3, TASKS))
+@pytest.mark.parametrize(("fields", "make_batches", "losses"), slow_after(1, TASKS))
 def test_scores_are_slopes_of_the_losses(fields, make_batches, losses):
     teacher = classifier(**fields)
     student = classifier(seed=1, **fields)
@@ -143,7 +143,7 @@ def test_scores_are_slopes_of_the_losses(fields, make_batches, losses):
         torch.testing.assert_close(torch.stack([expressiveness, friendliness]), expected, rtol=1e-5, atol=1e-9)
 
 
-@pytest.mark.parametrize(("fields", "make_batches", "losses"), slow_after(3, TASKS))
+@pytest.mark.parametrize(("fields", "make_batches", "losses"), slow_after(1, TASKS))
 def test_scores_per_example_equal_a_loop(fields, make_batches, losses):
     teacher = classifier(**fields)
     student = classifier(seed=1, **fields)

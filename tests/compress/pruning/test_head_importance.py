@@ -26,6 +26,7 @@ from tests.compress.pruning.encoders import (
     tiny_batch,
     tiny_encoder,
 )
+from tests.slow_parameters import slow_except
 
 
 NAN = math.nan
@@ -69,7 +70,7 @@ def entropies_and_peaks(model, batch):
     return entropies.sum((1, 3)) / mask.sum(), peaks.sum((1, 3)) / mask.sum()
 
 
-@pytest.mark.parametrize("name", [*CLASSES, *FOREIGN])
+@pytest.mark.parametrize("name", slow_except([*CLASSES, *FOREIGN], "bert", "mwp_student", "modernbert"))
 def test_scores_equal_those_of_attention_matrices(name):
     model = tiny_encoder(name)
     implementation = model.config._attn_implementation
@@ -98,7 +99,7 @@ def test_layers_that_share_their_weights_have_one_row():
     assert WeightNorm().scores(model).shape == (1, 4)
 
 
-@pytest.mark.parametrize("name", ["bert", *FOREIGN])
+@pytest.mark.parametrize("name", slow_except(["bert", *FOREIGN], "bert", "deberta-v3"))
 def test_gate_gradient_is_the_slope_of_the_loss(name):
     model = tiny_encoder(name, "ForSequenceClassification")
     batch = labelled_batches(model)[0]

@@ -32,6 +32,7 @@ from tests.compress.pruning.pruned_trainings import (
     trainer_of,
 )
 from tests.compress.trainers.distilling import pad
+from tests.slow_parameters import slow_after
 from tests.tiny import tiny_classifier_rows
 
 
@@ -72,7 +73,7 @@ def test_impossible_options_raise(name, value):
         HeadPruningCallback(**{name: value})
 
 
-@pytest.mark.parametrize("name", ["bert", "modernbert"])
+@pytest.mark.parametrize("name", slow_after(1, ["bert", "modernbert"]))
 def test_plain_trainer_ends_with_a_smaller_model(name, tmp_path):
     callback = HeadPruningCallback(**SCHEDULE)
     trainer = classifier_trainer(tmp_path, callback, name)
@@ -97,6 +98,7 @@ def test_plain_trainer_ends_with_a_smaller_model(name, tmp_path):
     torch.testing.assert_close(small(**batch).logits, trainer.model.eval()(**batch).logits, rtol=0, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_pruning_no_head_leaves_a_training_with_dropout_unchanged(tmp_path):
     callback = HeadPruningCallback(max_ratio=0.0, num_pruning_steps=4, importance=AttentionEntropy())
     trainer = classifier_trainer(tmp_path, callback, "mwp_student", sizes={}, max_steps=4)
@@ -118,10 +120,11 @@ def interrupted(tmp_path_factory):
     return str(folder / "checkpoint-5")
 
 
+@pytest.mark.slow
 # `CombinedImportance` is the default; the number of examples per step stays the same.
 @pytest.mark.parametrize(
     ("options", "batch_size", "accumulation"),
-    [({"importance": CombinedImportance()}, 4, 1), ({}, 1, 4)],
+    slow_after(1, [({"importance": CombinedImportance()}, 4, 1), ({}, 1, 4)]),
 )
 def test_resumed_training_equals_an_uninterrupted_one(options, batch_size, accumulation, interrupted, tmp_path):
     fields = {"per_device_train_batch_size": batch_size, "gradient_accumulation_steps": accumulation}
@@ -139,15 +142,22 @@ def test_resumed_training_equals_an_uninterrupted_one(options, batch_size, accum
 
 @pytest.mark.parametrize(
     ("options", "fields", "message"),
-    [
-        ({"max_ratio": 0.25}, {}, "max_ratio: 0.5 -> 0.25"),
-        ({"end_fraction": 0.5, "min_heads_per_layer": 0}, {}, "end_fraction: 1.0 -> 0.5, min_heads_per_layer: 1 -> 0"),
-        ({"mode": "slice"}, {}, "mode: 'mask' -> 'slice'"),
-        ({"alpha": 1.0}, {}, r"CombinedImportance\(alpha=0.5\).* -> 'CombinedImportance\(alpha=1.0"),
-        ({"importance": RandomImportance(1)}, {}, r"-> 'RandomImportance\(seed=1\)'"),
-        ({}, {"per_device_train_batch_size": 8}, "examples_per_step: 4 -> 8"),
-        ({}, {"gradient_accumulation_steps": 2}, "examples_per_step: 4 -> 8"),
-    ],
+    slow_after(
+        3,
+        [
+            ({"max_ratio": 0.25}, {}, "max_ratio: 0.5 -> 0.25"),
+            (
+                {"end_fraction": 0.5, "min_heads_per_layer": 0},
+                {},
+                "end_fraction: 1.0 -> 0.5, min_heads_per_layer: 1 -> 0",
+            ),
+            ({"mode": "slice"}, {}, "mode: 'mask' -> 'slice'"),
+            ({"alpha": 1.0}, {}, r"CombinedImportance\(alpha=0.5\).* -> 'CombinedImportance\(alpha=1.0"),
+            ({"importance": RandomImportance(1)}, {}, r"-> 'RandomImportance\(seed=1\)'"),
+            ({}, {"per_device_train_batch_size": 8}, "examples_per_step: 4 -> 8"),
+            ({}, {"gradient_accumulation_steps": 2}, "examples_per_step: 4 -> 8"),
+        ],
+    ),
 )
 def test_resuming_with_other_options_raises(options, fields, message, interrupted, tmp_path):
     trainer = classifier_trainer(tmp_path, HeadPruningCallback(**SCHEDULE | options), **fields)
@@ -287,7 +297,7 @@ def test_restoring_by_the_trainer_raises(tmp_path):
         classifier_trainer(tmp_path, HeadPruningCallback(), restore_callback_states_from_checkpoint=True)
 
 
-@pytest.mark.parametrize(("mode", "is_replaced"), [("mask", True), ("slice", False)])
+@pytest.mark.parametrize(("mode", "is_replaced"), slow_after(1, [("mask", True), ("slice", False)]))
 def test_undo_restores_attributes_and_hooks_of_the_model(mode, is_replaced, tmp_path):
     callback = HeadPruningCallback(max_ratio=0.5, num_pruning_steps=1, mode=mode)
     trainer = classifier_trainer(tmp_path, callback, max_steps=1)
@@ -311,7 +321,7 @@ def test_undo_restores_attributes_and_hooks_of_the_model(mode, is_replaced, tmp_
         assert not module._forward_pre_hooks
 
 
-@pytest.mark.parametrize("mode", ["mask", "slice"])
+@pytest.mark.parametrize("mode", slow_after(1, ["mask", "slice"]))
 def test_best_checkpoint_has_all_heads_pruned_and_its_own_gates(mode, tmp_path):
     callback = HeadPruningCallback(
         max_ratio=0.5, num_pruning_steps=2, end_fraction=0.5, importance=RandomImportance(), mode=mode
@@ -337,6 +347,7 @@ def test_best_checkpoint_has_all_heads_pruned_and_its_own_gates(mode, tmp_path):
     assert config.heads_per_layer == [4 - len(heads) for heads in config.cut_heads]
 
 
+@pytest.mark.slow
 def test_copies_save_themselves_and_a_second_training_its_checkpoints(tmp_path):
     fields = {"max_steps": 2, "save_strategy": "steps", "save_steps": 1}
     trainer = classifier_trainer(tmp_path, HeadPruningCallback(num_pruning_steps=1), **fields)
@@ -352,7 +363,7 @@ def test_copies_save_themselves_and_a_second_training_its_checkpoints(tmp_path):
     assert json.loads((tmp_path / "checkpoint-1" / "config.json").read_text("utf-8"))["model_type"] == "bert"
 
 
-@pytest.mark.parametrize("mode", ["mask", "slice"])
+@pytest.mark.parametrize("mode", slow_after(1, ["mask", "slice"]))
 def test_pruned_model_is_pruned_further_by_gradients(mode, tmp_path):
     callback = HeadPruningCallback(max_ratio=0.5, num_pruning_steps=2, importance=GateGradient(), mode=mode)
     model = prune_heads(tiny_encoder("bert", "ForSequenceClassification"), {0: [0, 2], 1: [3]})

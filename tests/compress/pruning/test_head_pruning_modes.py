@@ -68,8 +68,9 @@ def test_slicing_learns_as_gates_do_and_resumes(new_trainer, tmp_path):
         assert torch.equal(weight, resumed_weights[name])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", slow_after(1, ["bert", "modernbert"]))
-@pytest.mark.parametrize("resumes", [False, True])
+@pytest.mark.parametrize("resumes", slow_after(1, [False, True]))
 def test_heads_are_counted_from_the_whole_model_when_a_sliced_one_trains_again(name, resumes, tmp_path):
     callback = HeadPruningCallback(max_ratio=0.5, num_pruning_steps=2, importance=LastHeadsFirst(), mode="slice")
     fields = {"save_strategy": "steps", "save_steps": 1, "max_steps": 4}
@@ -88,6 +89,7 @@ def test_heads_are_counted_from_the_whole_model_when_a_sliced_one_trains_again(n
     assert loaded.config.cut_heads == [[2, 3]] * 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", slow_after(1, ["bert", "mwp_student"]))
 def test_second_training_keeps_the_heads_of_the_first(name, tmp_path):
     runs = []
@@ -105,7 +107,7 @@ def test_second_training_keeps_the_heads_of_the_first(name, tmp_path):
     assert runs[0][1] == pytest.approx(runs[1][1], abs=1e-5)
 
 
-@pytest.mark.parametrize("mode", ["mask", "slice"])
+@pytest.mark.parametrize("mode", slow_after(1, ["mask", "slice"]))
 def test_another_model_begins_with_all_its_heads(mode, tmp_path):
     callback = HeadPruningCallback(max_ratio=0.25, num_pruning_steps=1, importance=RandomImportance(), mode=mode)
     for _ in range(2):
@@ -114,7 +116,7 @@ def test_another_model_begins_with_all_its_heads(mode, tmp_path):
         assert sum(callback.pruned(trainer.model).config.heads_per_layer) == 9
 
 
-@pytest.mark.parametrize("name", slow_after(3, ["bert", "distilbert", "mwp_student", "deberta-v3", "albert"]))
+@pytest.mark.parametrize("name", slow_after(1, ["bert", "distilbert", "mwp_student", "deberta-v3", "albert"]))
 def test_auto_classes_load_checkpoints_of_sliced_models(name, tmp_path):
     callback = HeadPruningCallback(max_ratio=0.5, num_pruning_steps=2, importance=LastHeadsFirst(), mode="slice")
     trainer = classifier_trainer(tmp_path, callback, name, max_steps=2, save_strategy="steps", save_steps=1)
@@ -186,6 +188,7 @@ def test_sliced_student_follows_the_attention_of_its_teacher(tmp_path):
     assert_solves_alike(saved, trainer.model, processor)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("has_other_tokens", slow_after(1, [False, True]))
 def test_student_of_cached_teacher_outputs_is_pruned(has_other_tokens, tmp_path):
     processor = tiny_processor(max_length=32)

@@ -78,7 +78,7 @@ def test_teachers_without_units_raise():
 
 
 @pytest.mark.parametrize(
-    "name", slow_after(4, ["bert", "distilbert", "mwp_student", "albert", "modernbert", "deberta-v3", "mpnet"])
+    "name", slow_after(2, ["bert", "albert", "distilbert", "mwp_student", "modernbert", "deberta-v3", "mpnet"])
 )
 def test_cut_equals_masked_equals_reloaded(name, tmp_path):
     teacher = tiny_encoder(name, "ForSequenceClassification")

@@ -86,7 +86,7 @@ def test_gated_equals_cut_equals_reloaded(name, tmp_path):
     assert twice.config.cut_heads == cut.config.cut_heads
 
 
-@pytest.mark.parametrize("name", ["bart", "marian"])
+@pytest.mark.parametrize("name", slow_after(1, ["bart", "marian"]))
 def test_decoder_whose_first_layer_has_no_heads_generates(name):
     model = seq2seq(name, **SIZES | {"decoder_layers": 2})
     batch = tiny_pairs()
@@ -118,7 +118,7 @@ def test_entropy_of_cross_attention_by_hand():
     torch.testing.assert_close(scores[3, :3], expected, rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize("mode", ["mask", "slice"])
+@pytest.mark.parametrize("mode", slow_after(1, ["mask", "slice"]))
 def test_heads_are_pruned_while_it_trains(mode, tmp_path):
     batch = tiny_pairs(rows=8, length=12)
     options = {"max_steps": 3, "per_device_train_batch_size": 2, "use_cpu": True, "report_to": "none"}

@@ -6,6 +6,7 @@ from hf_mwp.compress.trainers.base_config import BaseConfig
 from hf_mwp.compress.trainers.base_trainer import BaseTrainer
 from hf_mwp.solver.training import SolverTrainer, SolverTrainingConfig
 from tests.compress.trainers.distilling import QUIET, first_losses, pad, same_weights, training_logs
+from tests.slow_parameters import slow_after
 from tests.tiny import tiny_classifier, tiny_classifier_rows, tiny_processor, tiny_rows, tiny_solver
 
 
@@ -37,7 +38,7 @@ def first_entry(trainer):
     return loss, training_logs(trainer)[0]["grad_norm"]
 
 
-@pytest.mark.parametrize(("size", "num_batches"), [(3, 2), (2, 3), (1, 5)])
+@pytest.mark.parametrize(("size", "num_batches"), slow_after(1, [(3, 2), (2, 3), (1, 5)]))
 def test_accumulated_batches_have_the_gradient_of_one(trainer_of, size, num_batches):
     # The last of several batches is a short one.
     rows = tiny_classifier_rows(5)
@@ -77,6 +78,7 @@ def test_a_finished_run_is_not_continued(trainer_of):
     assert same_weights(resumed.model, finished.model)
 
 
+@pytest.mark.slow
 def test_a_resumed_run_has_its_own_intervals(trainer_of, tmp_path):
     def saved_steps():
         return sorted(int(path.name.removeprefix("checkpoint-")) for path in tmp_path.glob("checkpoint-*"))

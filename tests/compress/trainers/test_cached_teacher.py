@@ -134,6 +134,7 @@ def test_each_teacher_has_its_own_cache(cached_trainer, processor, tmp_path):
         second.train()
 
 
+@pytest.mark.slow
 def test_each_collation_has_its_own_cache(model_trainer):
     folders = []
     for limit in (3, 4, 3):
@@ -151,6 +152,7 @@ def test_each_collation_has_its_own_cache(model_trainer):
     assert folders[0] == folders[2] != folders[1]
 
 
+@pytest.mark.slow
 def test_random_numbers_continue_as_without_a_cache(cached_trainer, processor):
     results = []
     for cached in (False, True):
@@ -210,6 +212,7 @@ def test_streams_cannot_be_cached(model_trainer):
         trainer.train()
 
 
+@pytest.mark.slow
 def test_a_cache_needs_room_on_the_disk(cached_trainer, monkeypatch, tmp_path):
     usage = namedtuple("usage", "total used free")
     trainer = cached_trainer()

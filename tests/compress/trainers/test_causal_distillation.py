@@ -86,7 +86,7 @@ def reference(student, teacher, batch, direction="forward"):
 
 
 @pytest.mark.parametrize("direction", slow_after(1, ["forward", "reverse"]))
-@pytest.mark.parametrize("kind_of_rows", ["right", "left", "prompts", "packed"])
+@pytest.mark.parametrize("kind_of_rows", slow_except(["right", "left", "prompts", "packed"], "prompts", "packed"))
 def test_losses_equal_a_loop_over_positions(kind_of_rows, direction, tmp_path):
     student = tiny_causal().double()
     teacher = tiny_causal(seed=1, hidden_size=48).double()
@@ -121,6 +121,7 @@ def test_losses_equal_a_loop_over_positions(kind_of_rows, direction, tmp_path):
     assert cka_loss.item() == pytest.approx(cka, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_documents_of_a_packed_row_do_not_see_each_other(tmp_path):
     # The loss of packed rows is that of the same rows in a batch.
     rows = causal_rows()
@@ -131,7 +132,7 @@ def test_documents_of_a_packed_row_do_not_see_each_other(tmp_path):
     assert first_losses(packed) == pytest.approx(expected, rel=1e-4)
 
 
-@pytest.mark.parametrize("prompts", [False, True])
+@pytest.mark.parametrize("prompts", slow_except([False, True], True))
 def test_only_labels_equal_trainer(prompts, tmp_path):
     rows = tokenize_causal_rows(causal_rows(prompts=prompts), tokenizer_of())
     student = tiny_causal()
@@ -162,7 +163,7 @@ def causal_teacher(model_type, **changes):
 
 
 @pytest.mark.parametrize("cached", slow_after(1, [False, True]))
-@pytest.mark.parametrize("model_type", slow_except(CAUSAL_TYPES, "llama", "gpt2"))
+@pytest.mark.parametrize("model_type", slow_except(CAUSAL_TYPES, "llama"))
 def test_every_type_learns_and_generates_after_reloading(model_type, cached, tmp_path):
     student = tiny_causal(model_type)
     before = copy_of(student)
@@ -189,7 +190,7 @@ def test_every_type_learns_and_generates_after_reloading(model_type, cached, tmp
     assert torch.equal(reloaded.generate(**inputs, **options), student.eval().generate(**inputs, **options))
 
 
-@pytest.mark.parametrize("prediction_loss", ["kd", "dkd"])
+@pytest.mark.parametrize("prediction_loss", slow_after(1, ["kd", "dkd"]))
 def test_cache_of_all_tokens_equals_the_live_teacher(prediction_loss, tmp_path):
     fields = PLAIN_SGD | {"max_steps": 3, "prediction_loss": prediction_loss, "temperature": 2.0}
     runs = []
@@ -206,6 +207,7 @@ def test_cache_of_all_tokens_equals_the_live_teacher(prediction_loss, tmp_path):
         assert cached_entry["loss_hard"] == pytest.approx(entry["loss_hard"], rel=1e-3)
 
 
+@pytest.mark.slow
 def test_cached_loss_rises_to_the_full_loss_with_the_number_of_tokens(tmp_path):
     full = first_losses(make_trainer(tmp_path, max_steps=1, **ONLY_SOFT))["loss_soft"]
     losses = []
@@ -217,6 +219,7 @@ def test_cached_loss_rises_to_the_full_loss_with_the_number_of_tokens(tmp_path):
     assert losses[0] < 0.8 * full
 
 
+@pytest.mark.slow
 def test_cache_stores_at_most_six_bytes_for_each_token(tmp_path):
     rows = tokenize_causal_rows(causal_rows(prompts=True), tokenizer_of())
     sizes = []
@@ -238,6 +241,7 @@ def test_more_stored_tokens_than_the_vocabulary_are_refused(tmp_path):
         make_trainer(tmp_path, cache_teacher_outputs=True, cache_top_k=VOCABULARY + 1)
 
 
+@pytest.mark.slow
 def test_accumulated_batches_equal_one_batch_of_rows_with_prompts(tmp_path):
     rows = causal_rows(prompts=True)
     runs = []
@@ -253,7 +257,7 @@ def test_accumulated_batches_equal_one_batch_of_rows_with_prompts(tmp_path):
     assert_same_training([runs[0], runs[2]], abs=1e-5)
 
 
-@pytest.mark.parametrize("cached", [False, True])
+@pytest.mark.parametrize("cached", slow_after(1, [False, True]))
 def test_spare_rows_of_the_teachers_vocabulary_are_left_out(cached, tmp_path):
     teacher = tiny_causal(seed=1, vocab_size=VOCABULARY + 6)
     smaller = tiny_causal(seed=2)
@@ -273,7 +277,7 @@ def test_spare_rows_of_the_teachers_vocabulary_are_left_out(cached, tmp_path):
         make_trainer(tmp_path, teacher=teacher)
 
 
-@pytest.mark.parametrize("prediction_loss", ["kd", "dkd"])
+@pytest.mark.parametrize("prediction_loss", slow_after(1, ["kd", "dkd"]))
 def test_tokens_that_only_one_tokenizer_has_are_left_out(prediction_loss, tmp_path):
     tokenizer = tokenizer_of()
     tokenizer.add_tokens(["<think>", "</think>"])
@@ -303,6 +307,7 @@ def test_other_tokenizers_and_teachers_of_another_kind_are_refused(tmp_path):
         make_trainer(tmp_path, teacher=tiny_classifier())
 
 
+@pytest.mark.slow
 def test_hidden_states_at_labels(tmp_path):
     fields = {"max_steps": 1, "layer_mapping": "1:1", "per_device_train_batch_size": 16}
     rows = causal_rows(prompts=True)
@@ -316,7 +321,10 @@ def test_hidden_states_at_labels(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "hidden_loss", ["mse", "cosine", "procrustes", "gram", "nst", "attention", "minilm", "ckd", "pkd"]
+    "hidden_loss",
+    slow_except(
+        ["mse", "cosine", "procrustes", "gram", "nst", "attention", "minilm", "ckd", "pkd"], "mse", "attention"
+    ),
 )
 def test_every_loss_on_layers(hidden_loss, tmp_path):
     models = [tiny_causal(), tiny_causal(seed=1, hidden_size=48)]
@@ -339,6 +347,7 @@ def test_adapted_student_is_what_it_wraps(tmp_path):
     assert losses["loss_soft"] == pytest.approx(expected["loss_soft"], rel=1e-5)
 
 
+@pytest.mark.slow
 @torch.compiler.set_stance("force_eager")
 def test_compiled_student_is_what_it_wraps(tmp_path):
     expected = first_losses(make_trainer(tmp_path, max_steps=1))
@@ -374,6 +383,7 @@ def test_resumed_training_is_bitwise_the_same(model_type, tmp_path):
     assert same_weights(*students)
 
 
+@pytest.mark.slow
 def test_best_checkpoint_has_all_weights_of_a_model_that_renames_some(tmp_path):
     # GPT-NeoX saves its head as `embed_out`. The learning rate makes the model worse after the first evaluation.
     rows = causal_rows()

@@ -10,6 +10,7 @@ from tests.compress.trainers.distilling import (
     first_losses,
     solver_with_bottlenecks,
 )
+from tests.slow_parameters import slow_after
 from tests.tiny import tiny_classifier, tiny_solver
 
 
@@ -26,7 +27,7 @@ def test_attention_that_cannot_be_compared_is_refused(solver_trainer, processor)
         solver_trainer(eager_student, eager_teacher, hidden_loss="attention", layer_mapping="0:0,2:4")
 
 
-@pytest.mark.parametrize(("pruned", "cached"), [("student", False), ("teacher", True), ("both", True)])
+@pytest.mark.parametrize(("pruned", "cached"), slow_after(1, [("both", True), ("student", False), ("teacher", True)]))
 def test_a_layer_without_heads_has_no_relations(model_trainer, pruned, cached):
     student = tiny_classifier()
     teacher = tiny_classifier(1)
@@ -58,10 +59,13 @@ def test_narrow_states_are_the_targets_of_layers_with_bottlenecks(solver_trainer
 
 @pytest.mark.parametrize(
     ("layers", "size", "shapes"),
-    [
-        ([1, 4], 16, {"hidden_1.weight": (24, 16), "embedding.weight": (24, 16)}),
-        ([2, 4], 8, {"hidden_1.weight": (8, 16), "hidden_2.weight": (8, 16), "embedding.weight": (24, 16)}),
-    ],
+    slow_after(
+        1,
+        [
+            ([1, 4], 16, {"hidden_1.weight": (24, 16), "embedding.weight": (24, 16)}),
+            ([2, 4], 8, {"hidden_1.weight": (8, 16), "hidden_2.weight": (8, 16), "embedding.weight": (24, 16)}),
+        ],
+    ),
 )
 def test_layers_without_a_bottleneck_and_other_widths_are_projected(solver_trainer, processor, layers, size, shapes):
     trainer = solver_trainer(teacher=solver_with_bottlenecks(processor, layers, size), max_steps=1)

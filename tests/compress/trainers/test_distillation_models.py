@@ -29,6 +29,7 @@ from tests.compress.trainers.distilling import (
     training_logs,
     without_labels,
 )
+from tests.slow_parameters import slow_after
 from tests.tiny import (
     tiny_bert_config,
     tiny_classifier,
@@ -40,6 +41,7 @@ from tests.tiny import (
 )
 
 
+@pytest.mark.slow
 def test_rows_may_be_batch_encodings(model_trainer):
     rows = tiny_classifier_rows()
     encodings = [BatchEncoding(row) for row in rows]
@@ -81,7 +83,7 @@ def test_training_rows_without_labels_and_evaluation_rows_with_labels(model_trai
         model_trainer(rows=rows, max_steps=2).train()
 
 
-@pytest.mark.parametrize("prediction_loss", ["kd", "dkd"])
+@pytest.mark.parametrize("prediction_loss", slow_after(1, ["kd", "dkd"]))
 def test_rows_with_the_label_minus_100_have_no_hard_label(model_trainer, prediction_loss):
     rows = tiny_classifier_rows(8)
     rows[0]["labels"] = -100
@@ -106,7 +108,7 @@ def divergence(teacher_logits, student_logits):
     return (teacher_log.exp() * (teacher_log - student_logits.log_softmax(-1))).sum(-1)
 
 
-@pytest.mark.parametrize(("cached", "compiled"), [(False, False), (True, False), (False, True)])
+@pytest.mark.parametrize(("cached", "compiled"), slow_after(1, [(False, False), (True, False), (False, True)]))
 @torch.compiler.set_stance("force_eager")
 def test_inputs_that_the_student_does_not_read_reach_the_teacher(model_trainer, cached, compiled):
     def pad_types(rows):
@@ -205,7 +207,9 @@ def image_classifier(seed):
     return ViTForImageClassification(ViTConfig(**sizes, image_size=8, patch_size=4, num_labels=3))
 
 
-@pytest.mark.parametrize(("processing", "cached"), [(None, False), (ViTImageProcessorPil(), False), (None, True)])
+@pytest.mark.parametrize(
+    ("processing", "cached"), slow_after(1, [(None, False), (ViTImageProcessorPil(), False), (None, True)])
+)
 def test_images_are_not_grouped_by_length(distillation_config, processing, cached):
     images = Images()
     args = distillation_config(cache_teacher_outputs=cached, train_sampling_strategy="group_by_length")
@@ -222,7 +226,9 @@ def masked_lm(width, seed):
     return tiny_masked_lm(seed, hidden_size=width)
 
 
-@pytest.mark.parametrize(("make_model", "labelled", "cached"), [(masked_lm, False, False), (bart, True, True)])
+@pytest.mark.parametrize(
+    ("make_model", "labelled", "cached"), slow_after(1, [(bart, True, True), (masked_lm, False, False)])
+)
 def test_accumulation_of_uneven_batches_changes_nothing(model_trainer, make_model, labelled, cached):
     rows = masked_lm_rows()
     if not labelled:
@@ -324,7 +330,9 @@ def test_models_without_embeddings_of_tokens_fit():
     check_embeddings(tiny_classifier(), nn.Linear(2, 2))
 
 
-@pytest.mark.parametrize(("hidden_loss", "pool_statistics"), [("cka", False), ("cka", True), ("mse", False)])
+@pytest.mark.parametrize(
+    ("hidden_loss", "pool_statistics"), slow_after(1, [("cka", False), ("cka", True), ("mse", False)])
+)
 def test_rows_without_labels_are_evaluated_by_the_training_loss(hidden_loss, pool_statistics, model_trainer):
     rows = without_labels(tiny_classifier_rows(8))
     trainer = model_trainer(

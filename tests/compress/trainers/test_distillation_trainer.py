@@ -101,6 +101,7 @@ def test_checkpoints_load_as_plain_models_and_the_best_one_is_loaded(solver_trai
     assert unchanged(trainer.projections.module, load_file(checkpoint / f"{PROJECTIONS}.safetensors"))
 
 
+@pytest.mark.slow
 def test_resuming_needs_the_projections(solver_trainer, tmp_path):
     solver_trainer(save_strategy="steps", save_steps=2, max_steps=2).train()
     checkpoint = tmp_path / "checkpoint-2"
@@ -111,6 +112,7 @@ def test_resuming_needs_the_projections(solver_trainer, tmp_path):
         solver_trainer().train(resume_from_checkpoint=str(checkpoint))
 
 
+@pytest.mark.slow
 def test_equal_widths_need_no_projections(solver_trainer, processor, tmp_path):
     teacher = tiny_solver(processor, layers=4, seed=1)
     trainer = solver_trainer(cut_student(teacher, 2), teacher, save_strategy="steps", save_steps=1, max_steps=1)
@@ -144,6 +146,7 @@ def test_the_loss_is_that_of_the_formula(solver_trainer, processor):
     assert entry["loss"] == pytest.approx(total, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_logged_parts_are_means_over_steps_and_accumulated_batches(solver_trainer):
     fields = {"learning_rate": 0.0, "decoder_learning_rate": 0.0, "projection_learning_rate": 0.0}
     each_step = solver_trainer(per_device_train_batch_size=4, **fields)
@@ -159,6 +162,7 @@ def test_logged_parts_are_means_over_steps_and_accumulated_batches(solver_traine
     assert summary["loss"] == pytest.approx(sum(entry["loss"] for entry in steps) / 6, rel=1e-2)
 
 
+@pytest.mark.slow
 def test_evaluations_within_and_after_a_training_are_equal(solver_trainer):
     trainer = solver_trainer(eval_strategy="epoch", cache_teacher_outputs=True)
     collator = trainer.data_collator

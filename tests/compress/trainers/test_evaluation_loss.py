@@ -18,6 +18,7 @@ from hf_mwp.compress.trainers.base_config import BaseConfig
 from hf_mwp.compress.trainers.base_trainer import BaseTrainer
 from tests.compress.trainers.distilling import QUIET, masked_lm_rows, pad
 from tests.compress.trainers.processes import launch
+from tests.slow_parameters import slow_after, slow_except
 from tests.tiny import tiny_classifier, tiny_classifier_rows, tiny_masked_lm, tiny_tokenizer
 from tests.tiny_seq2seq import tiny_pairs, tiny_seq2seq
 
@@ -38,7 +39,7 @@ def evaluation_loss(model, rows, folder, size):
     return BaseTrainer(model, args, pad, rows, rows).evaluate()["eval_loss"]
 
 
-@pytest.mark.parametrize("size", [1, 3])
+@pytest.mark.parametrize("size", slow_except([1, 3], 3))
 @pytest.mark.parametrize("unlabelled", [(), (1, 6)])
 def test_the_loss_is_a_mean_over_labels(tmp_path, size, unlabelled):
     rows = masked_lm_rows(7, unlabelled)
@@ -53,7 +54,7 @@ def test_the_loss_is_a_mean_over_labels(tmp_path, size, unlabelled):
     assert trainer.predict(rows).metrics["test_loss"] == pytest.approx(expected, rel=1e-5)
 
 
-@pytest.mark.parametrize("size", [3, 8])
+@pytest.mark.parametrize("size", slow_after(1, [3, 8]))
 def test_the_loss_of_generated_texts_is_a_mean_over_labels(tmp_path, size):
     model = tiny_seq2seq()
     tokenizer = tiny_tokenizer()

@@ -19,7 +19,7 @@ from hf_mwp.compress.distillation.objectives import DKD, HardLabels, HiddenState
 from hf_mwp.compress.losses import CKALoss, product_loss
 from hf_mwp.compress.trainers import DistillationConfig, DistillationTrainer
 from tests.compress.trainers.distilling import ONE_STEP, first_losses, gpt2, pad
-from tests.slow_parameters import slow_after
+from tests.slow_parameters import slow_after, slow_except
 from tests.tiny import tiny_classifier, tiny_classifier_rows, tiny_processor, tiny_rows, tiny_solver
 
 
@@ -60,7 +60,9 @@ def with_adapters(model):
 
 # The first one returns the model itself.
 @pytest.mark.filterwarnings(*PEFT_WARNINGS)
-@pytest.mark.parametrize("wrap", [nn.Module.train, with_adapters, torch.compile, Wrapper])
+@pytest.mark.parametrize(
+    "wrap", slow_except([nn.Module.train, with_adapters, torch.compile, Wrapper], with_adapters, Wrapper)
+)
 @torch.compiler.set_stance("force_eager")
 def test_wrapped_causal_language_model_learns_as_without_its_wrapper(trainer_of, wrap):
     rows = tiny_classifier_rows(4)
@@ -72,6 +74,7 @@ def test_wrapped_causal_language_model_learns_as_without_its_wrapper(trainer_of,
     assert losses == pytest.approx(expected, rel=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrap", [Wrapper, torch.compile])
 @torch.compiler.set_stance("force_eager")
 def test_a_wrapped_classifier_learns_as_without_its_wrapper(trainer_of, wrap):
@@ -84,7 +87,7 @@ def test_a_wrapped_classifier_learns_as_without_its_wrapper(trainer_of, wrap):
     assert losses == pytest.approx(expected, rel=1e-6)
 
 
-@pytest.mark.parametrize("wrap", [Wrapper, torch.compile])
+@pytest.mark.parametrize("wrap", slow_after(1, [Wrapper, torch.compile]))
 @torch.compiler.set_stance("force_eager")
 def test_a_wrapped_solver_is_evaluated_as_without_its_wrapper(tmp_path, wrap):
     processor = tiny_processor()
@@ -200,7 +203,7 @@ UNMATCHED = {"CTC": (ctc, speech), "detection": (yolos, photos)}
 
 
 @pytest.mark.parametrize("cached", slow_after(1, [False, True]))
-@pytest.mark.parametrize("name", UNMATCHED)
+@pytest.mark.parametrize("name", slow_after(1, UNMATCHED))
 def test_models_without_comparable_predictions_learn_hidden_states(name, cached, trainer_of):
     make, rows = UNMATCHED[name]
     student = make(2, 0)
@@ -248,7 +251,7 @@ def test_layerdrop_in_the_config_has_no_effect(trainer_of):
     assert losses[0] == losses[1]
 
 
-@pytest.mark.parametrize(("num_teachers", "cached"), [(1, False), (1, True), (2, False)])
+@pytest.mark.parametrize(("num_teachers", "cached"), slow_after(1, [(1, False), (1, True), (2, False)]))
 def test_models_that_return_tuples(trainer_of, cached, num_teachers):
     rows = tiny_classifier_rows(8)
     losses = []
@@ -271,7 +274,9 @@ def rows_of_one_token(count=4):
     return rows
 
 
-@pytest.mark.parametrize(("size", "steps", "pool_statistics"), [(4, 1, False), (1, 4, True), (2, 2, True)])
+@pytest.mark.parametrize(
+    ("size", "steps", "pool_statistics"), slow_after(1, [(1, 4, True), (4, 1, False), (2, 2, True)])
+)
 def test_batches_of_one_token_are_enough_for_a_step(trainer_of, size, steps, pool_statistics):
     objective = HiddenStates(CKALoss(), pool_statistics=pool_statistics)
     fields = {"per_device_train_batch_size": size, "gradient_accumulation_steps": steps}

@@ -2,6 +2,7 @@ import pytest
 import torch
 
 from hf_mwp.compress.trainers.generate_texts import generate_texts, score_texts
+from tests.slow_parameters import slow_after
 from tests.tiny import tiny_rows, tiny_tokenizer
 from tests.tiny_seq2seq import tiny_seq2seq
 
@@ -9,7 +10,7 @@ from tests.tiny_seq2seq import tiny_seq2seq
 TEXTS = [row["text"] for row in tiny_rows(3)]
 
 
-@pytest.mark.parametrize("architecture", ["bart", "mbart", "t5"])
+@pytest.mark.parametrize("architecture", slow_after(1, ["bart", "mbart", "t5"]))
 def test_log_probabilities_are_those_of_the_generated_tokens(architecture):
     # The first input of the decoder is neither the start nor the end of a text, as the language code of mBART.
     # The tokenizer, as that of a BERT, has no end token; the model has.

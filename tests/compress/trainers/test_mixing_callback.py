@@ -8,6 +8,7 @@ from hf_mwp.compress.distillation import mix_parameters
 from hf_mwp.compress.pruning import HeadPruningCallback
 from hf_mwp.compress.trainers import ParameterMixingCallback
 from tests.compress.trainers.distilling import copy_of, same_weights, unchanged
+from tests.slow_parameters import slow_after
 from tests.tiny import tiny_classifier, tiny_masked_lm, tiny_solver
 
 
@@ -38,6 +39,7 @@ def test_weights_are_mixed_once_at_the_end(mixing_trainer, tmp_path):
     assert unchanged(trainer.model, load_file(tmp_path / "model.safetensors"))
 
 
+@pytest.mark.slow
 def test_resuming_does_not_mix_twice(mixing_trainer, tmp_path):
     fields = {"save_strategy": "steps", "save_steps": 2, "max_steps": 4}
     uninterrupted = mixing_trainer(**fields)
@@ -94,7 +96,7 @@ def test_split_weights_are_not_mixed(mixing_trainer, monkeypatch):
         mixing_trainer().train()
 
 
-@pytest.mark.parametrize("order", ["pruning last", "pruning first", "pruning added"])
+@pytest.mark.parametrize("order", slow_after(1, ["pruning last", "pruning first", "pruning added"]))
 def test_heads_cannot_be_cut_before_the_weights_are_mixed(order, solver_trainer, processor):
     student = tiny_solver(processor)
     mixing = ParameterMixingCallback(copy.deepcopy(student))

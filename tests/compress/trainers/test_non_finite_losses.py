@@ -140,7 +140,8 @@ def test_a_loss_of_accumulated_batches_is_named(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("module", "part"), [("cls.predictions.transform", "`mlm_loss`"), ("cls.pos_tagger", "`pos_loss`")]
+    ("module", "part"),
+    slow_after(1, [("cls.predictions.transform", "`mlm_loss`"), ("cls.pos_tagger", "`pos_loss`")]),
 )
 def test_the_part_of_a_pretraining_is_named(module, part, tmp_path):
     processor = text_processor(indexed_numbers=True)

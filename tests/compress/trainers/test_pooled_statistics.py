@@ -69,6 +69,7 @@ def test_accumulated_batches_equal_one_batch(one_batch, tmp_path, size):
     assert_same(training_logs(trainer), trainer.model.state_dict(), one_batch)
 
 
+@pytest.mark.slow
 def test_statistics_are_pooled_with_a_cache_and_not_without_the_option(one_batch, tmp_path):
     expected = training_logs(one_batch)[0]["loss_hidden_2"]
     cached = first_losses(trainer_of(tmp_path, 2, 4, cache_teacher_outputs=True, max_steps=1))

@@ -13,7 +13,7 @@ from hf_mwp.compress.distillation import TeacherCache
 from hf_mwp.utils.checkpoints import last_complete_checkpoint
 from tests.compress.trainers.processes import finish, launch, start
 from tests.compress.trainers.run_training import train
-from tests.slow_parameters import slow_except
+from tests.slow_parameters import slow_after
 
 
 def losses(result):
@@ -41,7 +41,8 @@ def assert_finished(result):
     assert result.returncode == 0, result.stderr[-3000:]
 
 
-@pytest.mark.parametrize("trainer", slow_except(["solver", "distillation"], "solver"))
+@pytest.mark.slow
+@pytest.mark.parametrize("trainer", ["solver", "distillation"])
 def test_resuming_after_kill_in_the_middle_of_an_epoch_is_bitwise_exact(trainer, tmp_path):
     # 3 steps an epoch; saved after steps 2 and 4; killed at step 5: resumed in the middle of the second epoch.
     args = {"num_train_epochs": 2, "per_device_train_batch_size": 4, "gradient_accumulation_steps": 2}
@@ -75,17 +76,21 @@ def test_resuming_after_kill_in_the_middle_of_an_epoch_is_bitwise_exact(trainer,
 PRUNE = {"max_ratio": 0.5, "num_pruning_steps": 2, "calibration_examples": 8}
 
 
-def test_two_processes_train_and_evaluate_as_one(tmp_path):
+RUNS = {
+    "solver": {"trainer": "solver", "prune": PRUNE},
+    "distillation": {"trainer": "distillation"},
+    "causal": {"trainer": "causal"},
+    "nst": {"trainer": "distillation", "mix": 0.5},
+    "judge": {"trainer": "distillation", "decoder": "athena"},
+}
+
+
+@pytest.mark.parametrize("names", slow_after(1, [["solver", "distillation", "causal"], ["nst", "judge"]]))
+def test_two_processes_train_and_evaluate_as_one(names, tmp_path):
     args = {"num_train_epochs": 1, "save_strategy": "no", "ddp_backend": "gloo"}
     args |= {"per_device_train_batch_size": 4, "per_device_eval_batch_size": 4}
-    saving = {"save_strategy": "steps", "save_steps": 2}
-    runs = [
-        run_of(tmp_path / "solver", "solver", args | saving, rows=32, prune=PRUNE),
-        run_of(tmp_path / "distillation", "distillation", args, rows=32),
-        run_of(tmp_path / "nst", "distillation", args | {"hidden_loss": "nst"}, rows=32, mix=0.5),
-        run_of(tmp_path / "judge", "distillation", args, rows=32, decoder="athena"),
-        run_of(tmp_path / "causal", "causal", args, rows=32),
-    ]
+    changes = {"solver": {"save_strategy": "steps", "save_steps": 2}, "nst": {"hidden_loss": "nst"}}
+    runs = [run_of(tmp_path / name, args=args | changes.get(name, {}), rows=32, **RUNS[name]) for name in names]
     assert_finished(launch(train, runs, processes=2))
     alone_args = {"ddp_backend": None, "per_device_train_batch_size": 8, "per_device_eval_batch_size": 8}
     for run in runs:
@@ -112,11 +117,12 @@ def test_two_processes_train_and_evaluate_as_one(tmp_path):
         for name, value in load_file(f"{alone_folder}/model.safetensors").items():
             torch.testing.assert_close(weights[name], value, **tolerances)
 
-    checkpoint = tmp_path / "solver" / "checkpoint-4"
-    assert last_complete_checkpoint(checkpoint.parent) == str(checkpoint)
-    # As if the process had been killed before it wrote its file.
-    (checkpoint / "rng_state_1.pth").unlink()
-    assert last_complete_checkpoint(checkpoint.parent) == str(checkpoint.with_name("checkpoint-2"))
+    if "solver" in names:
+        checkpoint = tmp_path / "solver" / "checkpoint-4"
+        assert last_complete_checkpoint(checkpoint.parent) == str(checkpoint)
+        # As if the process had been killed before it wrote its file.
+        (checkpoint / "rng_state_1.pth").unlink()
+        assert last_complete_checkpoint(checkpoint.parent) == str(checkpoint.with_name("checkpoint-2"))
 
 
 def cached_run(folder, **changes):
@@ -178,6 +184,7 @@ def test_processes_share_a_cache(tmp_path, monkeypatch):
         assert entry == pytest.approx(expected_entry, rel=2e-5, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_an_error_of_a_shared_cache_ends_both_processes(tmp_path):
     (tmp_path / "cache").write_text("no folder")
     run = cached_run(tmp_path / "run", ddp_backend="gloo", teacher_cache_dir=str(tmp_path / "cache"))

@@ -5,7 +5,6 @@ import pytest
 from hf_mwp import RecursiveDistillationConfig, StarkConfig, StarkTrainer, recursive_distillation
 from hf_mwp.compress.pruning import export_dense
 from tests.compress.pruning.encoders import examples_of
-from tests.slow_parameters import slow_after
 from tests.tiny import tiny_tokenizer
 from tests.tiny_causal import tiny_causal, tiny_causal_batch
 
@@ -35,7 +34,8 @@ def test_student_of_an_evenly_sparse_teacher(tmp_path):
     assert student.heads == (2, 2) and student.neurons == (24, 24)
 
 
-@pytest.mark.parametrize("options", slow_after(1, [{}, {"unit": "query", "uniform": True}]))
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [{}, {"unit": "query", "uniform": True}])
 def test_generations_lose_heads_that_go_together(options, tmp_path):
     # Of 8 heads, 2, 2 and 5 are to be pruned: with bundles of two heads, 2, 2 and 4. Even layers lose 0, 0 and 4.
     ratios = [0.25, 0.3, 0.7]

@@ -197,6 +197,7 @@ def test_the_card_has_arguments_of_example_scripts_of_transformers(hub, fine_tun
     trainer.create_model_card(finetuned_from="google-bert/bert-base-chinese", tasks="text-classification")
 
 
+@pytest.mark.slow
 def test_a_classifier_has_the_figures_of_its_evaluation_split(hub, classifier_trainer):
     fields = {"eval_strategy": "steps", "metric_for_best_model": "accuracy"}
     trainer = classifier_trainer(compute_metrics=lambda prediction: {"accuracy": 0.5}, **fields)
@@ -210,6 +211,7 @@ def test_a_classifier_has_the_figures_of_its_evaluation_split(hub, classifier_tr
     assert "| this model | evaluation data, evaluation split | - | 8 | 50.0 |" in text
 
 
+@pytest.mark.slow
 def test_a_translator_is_uploaded_with_its_generation_config(hub, tmp_path):
     trainer = Seq2SeqFineTuningTrainer(
         tiny_seq2seq(),
@@ -239,6 +241,7 @@ def test_evaluations_of_other_rows_are_no_figures(hub, fine_tuning_trainer):
     assert evaluated_figures(trainer) == []
 
 
+@pytest.mark.slow
 def test_evaluations_before_the_weights_are_mixed_are_no_figures(processor, fine_tuning_trainer):
     fields = {"save_strategy": "epoch", "eval_strategy": "epoch", "load_best_model_at_end": True}
     trainer = fine_tuning_trainer(max_steps=1, **fields)

@@ -111,7 +111,7 @@ ATTENTION_AND_STATES = {
 
 
 @pytest.mark.parametrize(
-    ("hidden_loss", "weights"), [("pkd", {"hidden": 0.6}), ("attention+mse", ATTENTION_AND_STATES)]
+    ("hidden_loss", "weights"), slow_after(1, [("attention+mse", ATTENTION_AND_STATES), ("pkd", {"hidden": 0.6})])
 )
 def test_the_weight_of_layers_is_divided_among_the_parts_of_any_loss(hidden_loss, weights, tmp_path):
     trainer = first_trainer(tmp_path, soft_label_weight=0.6, hidden_loss=hidden_loss)
@@ -128,7 +128,8 @@ class Kill(TrainerCallback):
             raise InterruptedError
 
 
-@pytest.mark.parametrize("only_model", slow_after(1, [False, True]))
+@pytest.mark.slow
+@pytest.mark.parametrize("only_model", [False, True])
 def test_an_interrupted_chain_continues_to_the_same_weights(generations, only_model, tmp_path):
     fields = {"save_strategy": "steps", "save_steps": 2, "save_only_model": only_model}
     numbers = []
@@ -169,6 +170,7 @@ def test_the_chain_ends_when_small_enough_or_too_bad(generations, chain_folder):
     assert classifier_generations(chain_folder, least_metric=loss - 1e-6) == []
 
 
+@pytest.mark.slow
 def test_a_chain_ends_at_a_metric_that_is_nan(tmp_path):
     keywords = {"compute_metrics": lambda output: {"spearman": float("nan")}}
     fields = {"least_metric": -1.0, "metric_for_best_model": "spearman"}
@@ -197,6 +199,7 @@ def test_solvers(make_solver, tmp_path):
     assert "eval_answer_accuracy" in generation.metrics["eval"]
 
 
+@pytest.mark.slow
 def test_a_sequence_to_sequence_model_without_a_collator(tmp_path):
     args = arguments(tmp_path, **ONE_GENERATION)
     rows = tiny_pairs(10)

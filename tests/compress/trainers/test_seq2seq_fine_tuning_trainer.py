@@ -11,6 +11,7 @@ from transformers import DataCollatorForSeq2Seq
 from hf_mwp.compress.trainers import Seq2SeqFineTuningConfig, Seq2SeqFineTuningTrainer
 from hf_mwp.compress.trainers.checkpoint_weights import ignoring_unsaved_weights
 from tests.compress.trainers.distilling import PLAIN_SGD, training_logs
+from tests.slow_parameters import slow_after
 from tests.tiny import tiny_tokenizer
 from tests.tiny_seq2seq import tiny_pairs, tiny_seq2seq
 
@@ -36,7 +37,7 @@ def trained(folder, architecture="bart", keywords=None, **fields):
     return trainer
 
 
-@pytest.mark.parametrize("architecture", ["bart", "t5"])
+@pytest.mark.parametrize("architecture", slow_after(1, ["bart", "t5"]))
 def test_accumulated_batches_equal_one_batch(tmp_path, architecture):
     one_batch = trained(tmp_path, architecture, max_steps=2)
     fields = {"per_device_train_batch_size": 2, "gradient_accumulation_steps": 4, "max_steps": 2}
@@ -48,7 +49,7 @@ def test_accumulated_batches_equal_one_batch(tmp_path, architecture):
         torch.testing.assert_close(weights[name], value, atol=1e-5, rtol=1e-5)
 
 
-@pytest.mark.parametrize("architecture", ["bart", "t5"])
+@pytest.mark.parametrize("architecture", slow_after(1, ["bart", "t5"]))
 def test_label_smoothing_needs_no_model_in_the_collator(tmp_path, architecture):
     without_model = {"data_collator": DataCollatorForSeq2Seq(tiny_tokenizer(), model="name")}
     losses = []
@@ -64,7 +65,7 @@ def test_another_loss_function_is_refused(tmp_path):
         trained(tmp_path, keywords={"compute_loss_func": lambda *args, **kwargs: None})
 
 
-@pytest.mark.parametrize("architecture", ["marian", "bart"])
+@pytest.mark.parametrize("architecture", slow_after(1, ["marian", "bart"]))
 def test_only_weights_that_are_nowhere_in_the_checkpoint_are_missing(tmp_path, architecture, caplog, monkeypatch):
     """Tied embeddings are saved under one name, the positions of Marian are not saved."""
     monkeypatch.setattr(logging.getLogger("transformers"), "propagate", True)

@@ -8,6 +8,7 @@ from hf_mwp.runtime.output_vocabulary import OutputVocabulary
 from hf_mwp.solver.batches.mwp_processor import MwpProcessor
 from tests.compress.trainers.distilling import distinct_rows, first_losses, pad
 from tests.other_tokens import in_other_tokens, other_processor
+from tests.slow_parameters import slow_after
 from tests.tiny import tiny_classifier, tiny_classifier_rows, tiny_processor, tiny_solver, tiny_tokenizer
 
 
@@ -24,7 +25,7 @@ def teacher_in_other_tokens(processor, teacher_processor):
     return in_other_tokens(tiny_solver(processor, layers=4, seed=1), processor, teacher_processor)
 
 
-@pytest.mark.parametrize("cached", [False, True])
+@pytest.mark.parametrize("cached", slow_after(1, [False, True]))
 def test_classifiers_learn_from_the_mean(model_trainer, cached):
     teachers = [tiny_classifier(1, hidden_size=24, initializer_range=0.5), tiny_classifier(2, initializer_range=0.5)]
     fields = {"per_device_train_batch_size": 16, "temperature": 1.0, "max_steps": 1, "cache_teacher_outputs": cached}
@@ -39,6 +40,7 @@ def test_classifiers_learn_from_the_mean(model_trainer, cached):
         assert not any(parameter.requires_grad for parameter in teacher.parameters())
 
 
+@pytest.mark.slow
 def test_a_cache_is_of_all_teachers(solver_trainer, processor):
     first = tiny_solver(processor, seed=1)
     second = tiny_solver(processor, seed=2)

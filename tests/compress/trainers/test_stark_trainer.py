@@ -101,7 +101,7 @@ def test_the_best_student_is_evaluated_and_saved(stark, tmp_path):
 @pytest.mark.parametrize(
     ("fields", "has_scores", "trained"),
     slow_after(
-        3,
+        2,
         [
             ({}, False, []),
             ({"sparsities": [0.0, 0.5]}, False, []),
@@ -147,6 +147,7 @@ def kill_scoring(batches):
     raise InterruptedError
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_continues_to_the_same_students(stark, tmp_path):
     with pytest.raises(InterruptedError):
         classifier_trainer(tmp_path, on_trainer=KillAtSparsity(0.0)).train()

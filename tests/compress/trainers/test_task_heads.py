@@ -126,7 +126,7 @@ def own_loss(task, rows):
     return outputs_of(task, rows).loss.item()
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", slow_except(TASKS, "answers", "choices", "tokens", "pretraining", "replaced tokens"))
 def test_losses_equal_a_loop_over_rows(task, tmp_path):
     rows = TASKS[task].rows(7)
     expected = reference(task, rows)
@@ -142,7 +142,7 @@ def test_losses_equal_a_loop_over_rows(task, tmp_path):
     assert losses["loss"] == pytest.approx(prediction + layers, rel=1e-4)
 
 
-@pytest.mark.parametrize("task", slow_except(TASKS, "answers of a student", "choices", "tokens", "pretraining"))
+@pytest.mark.parametrize("task", slow_except(TASKS, "answers of a student"))
 def test_a_step_is_the_same_at_once_in_batches_and_with_a_cache(task, tmp_path):
     at_once = first_losses(trainer_of(task, tmp_path))
     fields = {"per_device_train_batch_size": 4, "gradient_accumulation_steps": 2}
@@ -159,7 +159,7 @@ def test_a_step_is_the_same_at_once_in_batches_and_with_a_cache(task, tmp_path):
         assert cached[name] == pytest.approx(value, rel=1e-2, abs=1e-3), name
 
 
-@pytest.mark.parametrize("task", slow_except(TASKS, "answers, padded left", "choices", "tokens", "next sentence"))
+@pytest.mark.parametrize("task", slow_except(TASKS, "answers, padded left"))
 def test_only_labels_equal_trainer(task, tmp_path):
     fields = PLAIN_SGD | {"num_train_epochs": 2, "per_device_train_batch_size": 4}
     fields |= {"train_sampling_strategy": "random", "lr_scheduler_type": "constant"}
@@ -187,7 +187,7 @@ def test_only_labels_equal_trainer(task, tmp_path):
     torch.testing.assert_close(predictions, expected_predictions, rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize("task", slow_except(TASKS, "answers", "choices of a student", "pretraining"))
+@pytest.mark.parametrize("task", slow_except(TASKS, "pretraining"))
 def test_rows_without_labels(task, tmp_path):
     rows = without_labels(TASKS[task].rows(7))
     trainer = trainer_of(task, tmp_path, rows, soft_label_weight=1.0)
@@ -202,7 +202,7 @@ def test_rows_without_labels(task, tmp_path):
 RESUMED = ("answers of a student", "choices of a student", "tokens of a student", "pretraining")
 
 
-@pytest.mark.parametrize("cached", [False, True])
+@pytest.mark.parametrize("cached", slow_after(1, [False, True]))
 @pytest.mark.parametrize("task", slow_except(RESUMED, "choices of a student"))
 def test_resumed_training_is_bitwise_the_same(task, cached, tmp_path):
     fields = QUIET | {"max_steps": 4, "save_steps": 2, "per_device_train_batch_size": 4, "save_strategy": "steps"}
@@ -231,7 +231,7 @@ def test_padding_does_not_change_the_loss_on_answers(tmp_path):
     assert {name: losses[name] for name in expected} == pytest.approx(expected, rel=1e-4)
 
 
-@pytest.mark.parametrize("direction", ["reverse", "jsd", "skew"])
+@pytest.mark.parametrize("direction", slow_after(1, ["reverse", "jsd", "skew"]))
 def test_other_divergences_of_answers_are_finite_and_zero_for_equal_models(direction, tmp_path):
     make = TASKS["answers"].make
     losses = first_losses(trainer_of("answers", tmp_path, teacher=make(seed=1), kl_direction=direction))
@@ -251,7 +251,7 @@ def test_truncated_answers_have_no_hard_label(tmp_path):
     assert losses["loss_soft_start"] == pytest.approx(reference("answers", rows)["loss_soft_start"], rel=1e-4)
 
 
-@pytest.mark.parametrize("task", slow_after(2, ["answers", "pretraining", "choices", "replaced tokens"]))
+@pytest.mark.parametrize("task", slow_after(1, ["answers", "pretraining", "choices", "replaced tokens"]))
 def test_predictions_of_several_teachers_are_averaged(task, tmp_path):
     rows = TASKS[task].rows(6)
     teachers = [TASKS[task].make(24, 2, seed).eval() for seed in (1, 2)]
@@ -271,7 +271,7 @@ def test_predictions_of_several_teachers_are_averaged(task, tmp_path):
     assert cached == pytest.approx(live, rel=1e-2, abs=1e-3)
 
 
-@pytest.mark.parametrize("task", ["answers", "pretraining", "replaced tokens"])
+@pytest.mark.parametrize("task", slow_after(1, ["answers", "pretraining", "replaced tokens"]))
 def test_losses_that_need_other_predictions_are_refused(task, tmp_path):
     with pytest.raises(ValueError, match='one correct class.*`SoftLabels`.*`prediction_loss="kd"`'):
         trainer_of(task, tmp_path, prediction_loss="dkd")
@@ -279,7 +279,7 @@ def test_losses_that_need_other_predictions_are_refused(task, tmp_path):
         trainer_of(task, tmp_path, prediction_loss="mse")
 
 
-@pytest.mark.parametrize("prediction_loss", ["dkd", "mse"])
+@pytest.mark.parametrize("prediction_loss", slow_after(1, ["dkd", "mse"]))
 @pytest.mark.parametrize("task", slow_after(1, ["choices", "tokens"]))
 def test_other_prediction_losses(task, prediction_loss, tmp_path):
     live = first_losses(trainer_of(task, tmp_path, prediction_loss=prediction_loss))
@@ -292,9 +292,7 @@ def test_another_head_as_teacher_is_refused(tmp_path):
         trainer_of("answers", tmp_path, teacher=TASKS["tokens"].make())
 
 
-@pytest.mark.parametrize(
-    "hidden_loss", slow_except(["cka", "minilm", "pkd", "ckd", "attention", "fsp"], "cka", "minilm")
-)
+@pytest.mark.parametrize("hidden_loss", slow_after(1, ["cka", "minilm", "pkd", "ckd", "attention", "fsp"]))
 def test_layers_of_choices_are_those_of_texts(hidden_loss, tmp_path):
     models = []
     for width, layers, seed in ((16, 2, 0), (24, 4, 1)):
@@ -357,7 +355,7 @@ PRUNED = {
 }
 
 
-@pytest.mark.parametrize("task", slow_except(PRUNED, "answers", "choices of a student"))
+@pytest.mark.parametrize("task", slow_except(PRUNED, "choices of a student"))
 def test_heads_are_pruned_while_the_student_learns(task, tmp_path):
     callback = HeadPruningCallback(max_ratio=0.5, num_pruning_steps=2)
     fields = {"max_steps": 4, "cache_teacher_outputs": True}
@@ -374,7 +372,8 @@ def test_heads_are_pruned_while_the_student_learns(task, tmp_path):
         torch.testing.assert_close(pruned(**batch).loss, expected, rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize("task", slow_except(["answers", "choices", "tokens"], "choices"))
+@pytest.mark.slow
+@pytest.mark.parametrize("task", ["answers", "choices", "tokens"])
 def test_sparse_teachers_of_other_heads(task, tmp_path):
     fields = QUIET | {"max_steps": 2, "per_device_train_batch_size": 4, "sparsities": [0.0, 0.3]}
     trainer = StarkTrainer(
@@ -414,6 +413,7 @@ def test_token_classification_is_evaluated_with_metrics(tmp_path):
     assert len(training_logs(trainer)) == 1
 
 
+@pytest.mark.slow
 def test_rows_of_tokens_without_any_label(tmp_path):
     rows = TASKS["tokens"].rows(8)
     for row in rows[:3]:

@@ -9,6 +9,7 @@ from hf_mwp.solver.training import PreTrainingConfig, PreTrainingTrainer
 from hf_mwp.utils.provenance import inherit_training_texts, training_texts_of
 from tests.compress.trainers.distilling import QUIET
 from tests.pretraining import text_processor, tiny_pairs, tiny_student
+from tests.slow_parameters import slow_after
 from tests.tiny import tiny_classifier_rows, tiny_dataset, tiny_rows, tiny_solver
 
 
@@ -16,7 +17,7 @@ def is_trained_on(texts, text):
     return texts.seen(text)[0]
 
 
-@pytest.mark.parametrize("make_rows", [tiny_rows, tiny_dataset])
+@pytest.mark.parametrize("make_rows", slow_after(1, [tiny_rows, tiny_dataset]))
 def test_a_solver_records_its_texts_and_those_of_its_encoder(processor, fine_tuning_trainer, tmp_path, make_rows):
     model = tiny_solver(processor)
     pretrained = tiny_solver(processor)

@@ -6,6 +6,7 @@ from hf_mwp.commands.recipes import Stage
 from hf_mwp.compress.models import MwpStudentConfig, MwpStudentModel
 from hf_mwp.solver.metrics import count_parameters
 from reproduce.descriptions import count_layers, describe_teacher, measure_shape
+from tests.slow_parameters import slow_after
 
 
 @pytest.mark.parametrize(
@@ -40,7 +41,7 @@ def by_hand(layers, width, neurons, vocabulary, tokens, pooling):
     return {"parameters": parameters, "flops": 2 * (layers * products + pooling * width * width)}
 
 
-@pytest.mark.parametrize("pooling", [True, False])
+@pytest.mark.parametrize("pooling", slow_after(1, [True, False]))
 @pytest.mark.parametrize(("layers", "width", "neurons", "vocabulary"), [(3, 312, 1200, 21128), (2, 72, 96, 500)])
 def test_parameters_and_operations_of_a_shape(layers, width, neurons, vocabulary, pooling):
     shape = {"num_hidden_layers": layers, "hidden_size": width, "intermediate_size": neurons, "vocab_size": vocabulary}

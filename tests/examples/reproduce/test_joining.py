@@ -9,6 +9,7 @@ from reproduce.reproduction import Reproduction
 from reproduce.table import ReportError, Table
 from reproduce.table_result import TableResult, join_results
 from tests.examples.reproduce.grids import Commands, write_table
+from tests.slow_parameters import slow_after
 
 
 # Arms `one`, `three` and `all` have 1, 3 and 12 layers of 16, and a seed adds its hundredths.
@@ -41,11 +42,14 @@ def runs(result):
 
 @pytest.mark.parametrize(
     "parts",
-    [
-        [{"seeds": [42]}, {"seeds": [43], "arms": ["one"]}, {"seeds": [43], "arms": ["three", "all"]}],
-        # The same figures twice.
-        [{"arms": ["one", "all"]}, {}],
-    ],
+    slow_after(
+        1,
+        [
+            [{"seeds": [42]}, {"seeds": [43], "arms": ["one"]}, {"seeds": [43], "arms": ["three", "all"]}],
+            # The same figures twice.
+            [{"arms": ["one", "all"]}, {}],
+        ],
+    ),
     ids=["parts", "repeated"],
 )
 def test_joined_results_equal_the_whole(measure, parts):
@@ -58,6 +62,7 @@ def test_joined_results_equal_the_whole(measure, parts):
     assert joined.arms[0].runs[0].figures == {"answer": 6.25, "share": 8.3333, "average": 7.2916}
 
 
+@pytest.mark.slow
 def test_columns_of_several_files_are_joined(measure):
     joined = join_results([measure("one"), measure("extra", changes={"extra": "x"})])
     for column in joined.columns:
@@ -65,6 +70,7 @@ def test_columns_of_several_files_are_joined(measure):
     assert joined.arms[2].runs[0].figures == {"answer": 75.0, "extra": 75.0, "share": 100.0, "average": 87.5}
 
 
+@pytest.mark.slow
 def test_each_part_is_described_with_its_machine(measure, tmp_path):
     path = measure("first", seeds=[42])
     second_path = measure("second", seeds=[43], changes={"extra": "x"})
@@ -90,6 +96,7 @@ def test_each_part_is_described_with_its_machine(measure, tmp_path):
     assert len(more.parts) == 3
 
 
+@pytest.mark.slow
 def test_failed_arm_is_completed_by_another_part(measure, tmp_path):
     table = Table.from_file(tmp_path / "small_table.yaml")
     Reproduction(table, tmp_path / "broken", seeds=[42]).run(Commands("teacher")).save(tmp_path / "broken.json")
@@ -109,7 +116,8 @@ def test_different_figures_of_the_same_run_are_refused(measure):
 
 
 @pytest.mark.parametrize(
-    ("field", "value"), [("table", "compact-table8"), ("budget", "quick"), ("columns", []), ("arms", [])]
+    ("field", "value"),
+    slow_after(2, [("table", "compact-table8"), ("columns", []), ("budget", "quick"), ("arms", [])]),
 )
 def test_results_of_another_table_are_refused(measure, field, value):
     path = measure("first", arms=["one"])

@@ -81,6 +81,7 @@ def test_accuracy_of_examples_has_the_interval_of_their_outcomes():
     assert (interval.num_pairs, interval.over) == (100, "examples")
 
 
+@pytest.mark.slow
 def test_metrics_that_are_no_shares_are_computed_of_resampled_examples():
     # A recall of 50 and 59 % at a precision of 1 is an F1 of 2 / 3 and 118 / 159.
     first = arm_of(run_with_examples(59))

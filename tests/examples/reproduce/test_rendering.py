@@ -175,6 +175,7 @@ def test_differences_from_one_arm_are_drawn_unless_the_paper_has_figures(result,
     assert drawn == ["bars", "bars", "differences"]
 
 
+@pytest.mark.slow
 def test_sweep_is_drawn_as_lines(result, tmp_path):
     result.x = "layers"
     for index, arm in enumerate(result.arms):

@@ -7,6 +7,7 @@ import pytest
 from reproduce.reproduction import Reproduction
 from reproduce.table import ReportError, Table
 from tests.examples.reproduce.grids import TABLE, Commands, states, write_table
+from tests.slow_parameters import slow_after
 
 
 ANSWER = TABLE["columns"]["answer"]
@@ -57,11 +58,14 @@ def test_run_is_recorded(reproduce, tmp_path):
 
 @pytest.mark.parametrize(
     ("changes", "data"),
-    [
-        ({}, "apples, all training problems"),
-        ({"teacher.max_train_samples": 6000}, "apples, training problems: all (base); 6,000 (teacher)"),
-        ({"max_train_samples": 1200}, "apples, 1,200 training problems"),
-    ],
+    slow_after(
+        2,
+        [
+            ({}, "apples, all training problems"),
+            ({"teacher.max_train_samples": 6000}, "apples, training problems: all (base); 6,000 (teacher)"),
+            ({"max_train_samples": 1200}, "apples, 1,200 training problems"),
+        ],
+    ),
 )
 def test_number_of_training_problems_is_described(reproduce, changes, data):
     assert reproduce(changes=changes).data == data
@@ -106,6 +110,7 @@ def test_columns_change_the_recipe(reproduce):
     assert len(folders) == len(set(folders))
 
 
+@pytest.mark.slow
 def test_sweep_has_a_position_for_each_arm(reproduce):
     result = reproduce(table={"x": "layers"})
     assert (result.x, [arm.x for arm in result.arms]) == ("layers", [1.0, 3.0, 12.0])
@@ -122,6 +127,7 @@ def test_completed_stages_are_not_run_again(reproduce):
     assert second.arms[0].runs[0].seconds == first.arms[0].runs[0].seconds
 
 
+@pytest.mark.slow
 def test_completed_arms_are_read_without_being_selected(reproduce):
     result = reproduce(arms=["three"])
     assert states(result) == ["waiting", "done", "waiting"]
@@ -140,6 +146,7 @@ def test_failed_arm_does_not_stop_the_others_and_is_tried_again(reproduce):
     assert commands.ran == ["teacher", "evaluate"]
 
 
+@pytest.mark.slow
 def test_arm_that_fails_late_has_the_figures_of_its_completed_stages(reproduce):
     class Broken(Commands):
         def evaluate(self, argv):
@@ -182,6 +189,7 @@ def test_shared_stage_that_fails_is_tried_once(reproduce):
     assert {arm.runs[0].reason for arm in result.arms} == {"stage base: disk full"}
 
 
+@pytest.mark.slow
 def test_missing_figure_is_a_failure(reproduce):
     columns = {"answer": {"stage": "evaluate", "figure": ["test/acuracy", "test/other"]}}
     result = reproduce(table={"columns": columns})
@@ -220,6 +228,7 @@ def test_arm_whose_changes_are_not_used_is_not_run_twice(reproduce):
     assert run.reason.endswith("the same as 'all'")
 
 
+@pytest.mark.slow
 def test_parameters_and_operations_need_no_weights(reproduce):
     columns = {
         "answer": ANSWER,
@@ -332,7 +341,8 @@ def test_arms_read_figures_of_different_stages(reproduce):
 
 
 @pytest.mark.parametrize(
-    ("options", "num_runs"), [({}, [1, 2, 2]), ({"budget": "quick"}, [1, 1, 1]), ({"seeds": [1, 2]}, [2, 2, 2])]
+    ("options", "num_runs"),
+    slow_after(1, [({}, [1, 2, 2]), ({"budget": "quick"}, [1, 1, 1]), ({"seeds": [1, 2]}, [2, 2, 2])]),
 )
 def test_seeds_of_a_table_and_of_an_arm(reproduce, options, num_runs):
     arms = {**TABLE["arms"], "one": {"changes": {"layers": 1}, "seeds": {"normal": 1}}}

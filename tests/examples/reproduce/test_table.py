@@ -6,6 +6,7 @@ from hf_mwp.commands.recipes import RecipeError
 from hf_mwp.utils.usage_error import UsageError
 from reproduce.table import ReportError, Table
 from tests.examples.reproduce.grids import write_table
+from tests.slow_parameters import slow_after
 
 
 def test_name_and_recipe_come_from_the_files(tmp_path):
@@ -61,29 +62,32 @@ def with_arm(**arm):
 
 @pytest.mark.parametrize(
     ("changes", "message"),
-    [
-        ({"colums": {}}, "unknown key 'colums'. Did you mean 'columns'"),
-        ({"arms": {}}, "no mapping `arms`"),
-        (with_arm(papers={}), "arm 'all': unknown key 'papers'. Did you mean 'paper'"),
-        (with_arm(paper={"anser": 1}), "arm 'all': unknown column 'anser'. Did you mean 'answer'"),
-        (with_arm(changes=[1]), "`changes`"),
-        (with_arm(weights="weihts"), "unknown variable 'weihts'. Did you mean 'weights'"),
-        (with_arm(compare_with="on"), "arm 'all': unknown arm 'on'"),
-        (with_column(stage="evaluate"), "exactly one of figure, measure, share_of, mean_of, pooled_of"),
-        (with_column(figure="a"), "both `stage` and `figure`"),
-        (with_column(stage="evalute", figure="a"), "unknown stage 'evalute'. Did you mean 'evaluate'"),
-        (with_column(measure="flop"), "unknown measure 'flop'. Did you mean 'flops'"),
-        (with_column(measure="flops", unit="G"), "unknown unit 'G'"),
-        (with_column(measure="flops", changes={"seed": 1}), "needs `stage`"),
-        (with_column(mean_of=["y"]), "unknown column 'y'"),
-        (with_column(**FIGURE, needs="ape"), "unknown variable 'ape'"),
-        (with_column(**FIGURE, changes=1), "`changes`"),
-        (with_column(**FIGURE, examples="b"), "both `examples` and `metric`"),
-        (with_column(**FIGURE, examples="b", metric="f2"), "unknown metric 'f2'"),
-        ({"x": "layer"}, "unknown variable 'layer'. Did you mean 'layers'"),
-        ({"compare_with": "alle"}, "unknown arm 'alle'. Did you mean 'all'"),
-        ({"teacher_stage": "theacher"}, "unknown stage 'theacher'"),
-    ],
+    slow_after(
+        8,
+        [
+            ({"colums": {}}, "unknown key 'colums'. Did you mean 'columns'"),
+            ({"arms": {}}, "no mapping `arms`"),
+            (with_arm(papers={}), "arm 'all': unknown key 'papers'. Did you mean 'paper'"),
+            (with_arm(paper={"anser": 1}), "arm 'all': unknown column 'anser'. Did you mean 'answer'"),
+            (with_arm(changes=[1]), "`changes`"),
+            (with_arm(weights="weihts"), "unknown variable 'weihts'. Did you mean 'weights'"),
+            (with_arm(compare_with="on"), "arm 'all': unknown arm 'on'"),
+            (with_column(stage="evaluate"), "exactly one of figure, measure, share_of, mean_of, pooled_of"),
+            (with_column(figure="a"), "both `stage` and `figure`"),
+            (with_column(stage="evalute", figure="a"), "unknown stage 'evalute'. Did you mean 'evaluate'"),
+            (with_column(measure="flop"), "unknown measure 'flop'. Did you mean 'flops'"),
+            (with_column(measure="flops", unit="G"), "unknown unit 'G'"),
+            (with_column(measure="flops", changes={"seed": 1}), "needs `stage`"),
+            (with_column(mean_of=["y"]), "unknown column 'y'"),
+            (with_column(**FIGURE, needs="ape"), "unknown variable 'ape'"),
+            (with_column(**FIGURE, changes=1), "`changes`"),
+            (with_column(**FIGURE, examples="b"), "both `examples` and `metric`"),
+            (with_column(**FIGURE, examples="b", metric="f2"), "unknown metric 'f2'"),
+            ({"x": "layer"}, "unknown variable 'layer'. Did you mean 'layers'"),
+            ({"compare_with": "alle"}, "unknown arm 'alle'. Did you mean 'all'"),
+            ({"teacher_stage": "theacher"}, "unknown stage 'theacher'"),
+        ],
+    ),
 )
 def test_fault_of_a_file_is_named(tmp_path, changes, message):
     with pytest.raises(ReportError, match="small_table.yaml") as error:

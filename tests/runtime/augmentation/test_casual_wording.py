@@ -1,3 +1,4 @@
+import functools
 import re
 
 import pytest
@@ -10,7 +11,8 @@ BOOKS = MathWordProblem("小明买了3本书，每本15元，一共花了多少�
 PENS = MathWordProblem("Ann has 12 pens and 15 books. How many things does she have?", "x=12+15", "27", language="en")
 
 
-def variants(problem, seeds=300):
+@functools.cache
+def variants(problem, seeds=150):
     """Return the texts that some seed makes."""
     problems = [next(reword_casually([problem], seed)) for seed in range(seeds)]
     return {new.text for new in problems if new is not None}
@@ -38,7 +40,7 @@ def test_some_texts_have_an_additional_number(problem):
 
 def test_labels_are_exact(shipped_problems):
     num_reworded = 0
-    problems = shipped_problems[:200]
+    problems = shipped_problems[::6]
     for problem, new in zip(problems, reword_casually(problems), strict=True):
         if new is not None:
             num_reworded += 1
@@ -52,7 +54,7 @@ def test_labels_are_exact(shipped_problems):
 
 
 def test_a_share_of_the_problems_is_reworded_as_all_would_be(shipped_problems):
-    problems = shipped_problems[:200]
+    problems = shipped_problems[::6]
     reworded = list(reword_casually(problems))
     of_share = list(reword_casually(problems, share=0.3))
     for new, chosen in zip(reworded, of_share, strict=True):

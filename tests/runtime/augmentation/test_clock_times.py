@@ -1,3 +1,4 @@
+import functools
 from fractions import Fraction
 
 import pytest
@@ -5,10 +6,15 @@ import pytest
 from hf_mwp.runtime.problems import write_clock_times
 
 
+@functools.cache
+def problems_in(language):
+    return list(write_clock_times(300, language=language))
+
+
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_equations_have_the_numbers_that_are_read(language):
     num_intervals = 0
-    for problem in write_clock_times(300, language=language):
+    for problem in problems_in(language):
         assert problem.number_reading == "people"
         assert problem.equation_value == Fraction(problem.answer) > 0
         assert problem.constants == set()
@@ -22,7 +28,7 @@ def test_equations_have_the_numbers_that_are_read(language):
     ("language", "first_question"), [("en", "How many minutes does the journey take?"), ("zh", "路上用了多少分钟？")]
 )
 def test_journeys_in_minutes_are_differences(language, first_question):
-    matching = [problem for problem in write_clock_times(600, language=language) if first_question in problem.text]
+    matching = [problem for problem in problems_in(language) if first_question in problem.text]
     assert matching
     for problem in matching:
         assert problem.expression.to_prefix() == ["-", "N1", "N0"]

@@ -42,10 +42,14 @@ def count_added(new):
     return int(new.id.rpartition("-D")[2])
 
 
-def test_numbers_are_added_and_nothing_else_changes(chinese_problems):
-    pairs = pairs_of(chinese_problems)
-    assert len(pairs) > 250
-    for old, new in pairs:
+@pytest.fixture(scope="module")
+def chinese_pairs(chinese_problems):
+    return pairs_of(chinese_problems)
+
+
+def test_numbers_are_added_and_nothing_else_changes(chinese_pairs):
+    assert len(chinese_pairs) > 250
+    for old, new in chinese_pairs:
         assert len(new.numbers) == len(old.numbers) + count_added(new)
         assert (new.equation, new.answer) == (old.equation, old.answer)
         assert new.agrees()
@@ -54,11 +58,11 @@ def test_numbers_are_added_and_nothing_else_changes(chinese_problems):
         rest = iter(new.text)
         assert all(character in rest for character in old.text)
         assert new.text[-4:] == old.text[-4:]
-    assert {count_added(new) for _, new in pairs} == {1, 2, 3, 4, 5}
+    assert {count_added(new) for _, new in chinese_pairs} == {1, 2, 3, 4, 5}
 
 
-def test_added_numbers_differ_from_those_of_the_problem_and_its_answer(chinese_problems):
-    for old, new in pairs_of(chinese_problems):
+def test_added_numbers_differ_from_those_of_the_problem_and_its_answer(chinese_pairs):
+    for old, new in chinese_pairs:
         added = [value for value in new.values if value not in old.values]
         assert len(added) == count_added(new)
         assert old.answer_value not in added

@@ -5,7 +5,7 @@ from hf_mwp.runtime.problems import MathWordProblem, rewrite_numbers
 from hf_mwp.solver.data import load_mwp_dataset
 
 
-def variants(text, equation, answer, language="zh", seeds=300):
+def variants(text, equation, answer, language="zh", seeds=100):
     """Return the texts that some seed makes."""
     problem = MathWordProblem(text, equation, answer, language=language)
     texts = set()
@@ -75,19 +75,21 @@ def test_english_words_are_not_written_behind_a_currency():
 
 def test_labels_are_exact(shipped_problems):
     rewritten = 0
-    for problem, new in zip(shipped_problems, rewrite_numbers(shipped_problems), strict=True):
+    problems = shipped_problems[::6]
+    for problem, new in zip(problems, rewrite_numbers(problems), strict=True):
         if new is not None:
             rewritten += 1
             assert new.text != problem.text
             assert new.id == f"{problem.id}-W"
             assert new.answer == problem.answer
             assert new.agrees()
-    assert rewritten > len(shipped_problems) / 2
+    assert rewritten > len(problems) / 2
 
 
 def test_a_share_of_the_problems_is_rewritten_as_all_would_be(shipped_problems):
-    rewritten = list(rewrite_numbers(shipped_problems))
-    of_share = list(rewrite_numbers(shipped_problems, share=0.3))
+    problems = shipped_problems[::6]
+    rewritten = list(rewrite_numbers(problems))
+    of_share = list(rewrite_numbers(problems, share=0.3))
     for new, chosen in zip(rewritten, of_share, strict=True):
         assert chosen is None or chosen == new
     num_rewritten = sum(new is not None for new in rewritten)

@@ -1,3 +1,4 @@
+import functools
 import math
 
 import pytest
@@ -13,10 +14,15 @@ ROUND = {
 }
 
 
+@functools.cache
+def problems_in(language):
+    return list(write_remainders(300, language=language))
+
+
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_answers_are_the_quotients_as_the_question_rounds_them(language):
     num_rounded = 0
-    for problem in write_remainders(300, language=language):
+    for problem in problems_in(language):
         quotient = problem.equation_value
         if quotient.denominator == 1:
             assert problem.answer == str(quotient)
@@ -39,7 +45,7 @@ def test_answers_are_the_quotients_as_the_question_rounds_them(language):
     ],
 )
 def test_answer_of_a_question(language, end, rounded):
-    matching = [problem for problem in write_remainders(300, language=language) if problem.text.endswith(end)]
+    matching = [problem for problem in problems_in(language) if problem.text.endswith(end)]
     assert matching
     for problem in matching:
         total, size = problem.values[0], problem.values[-1]

@@ -6,6 +6,7 @@ import pytest
 from hf_mwp.runtime.augmentation import story_kinds
 from hf_mwp.runtime.augmentation.story_kinds import load_story_kinds
 from hf_mwp.runtime.problems import write_stories
+from tests.slow_parameters import slow_after
 
 
 LANGUAGES = ["en", "zh"]
@@ -25,8 +26,9 @@ def kinds_of(language):
     return load_story_kinds(Path(story_kinds.__file__).with_name(f"stories_{language}.toml"))
 
 
+@pytest.mark.parametrize("count", slow_after(1, [1, 3]))
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_every_kind_has_problems(language):
+def test_every_kind_has_problems(language, count):
     rng = random.Random(0)
     for kind in kinds_of(language):
         num_problems = 0
@@ -36,7 +38,7 @@ def test_every_kind_has_problems(language):
                 num_problems += 1
                 assert "{" not in problem.text
                 assert problem.agrees(1e-9)
-            if num_problems == 3:
+            if num_problems == count:
                 break
         assert num_problems > 0, kind.name
 

@@ -1,7 +1,7 @@
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hf_mwp.runtime.expressions import Expression, ExpressionError
@@ -73,18 +73,21 @@ def shuffled(node, draw):
     return Expression(node.token, left, right)
 
 
+@settings(max_examples=50)
 @given(st.data())
 def test_rewritten_trees_are_equal(trees, data):
     tree = data.draw(trees)
     assert shuffled(tree, data.draw).canonical() == tree.canonical()
 
 
+@settings(max_examples=50)
 @given(st.data())
 def test_canonical_form_is_its_own(trees, data):
     form = data.draw(trees).canonical()
     assert form.canonical() == form
 
 
+@settings(max_examples=50)
 @given(st.data())
 def test_canonical_tree_has_the_same_value(closed_trees, data):
     tree = data.draw(closed_trees)

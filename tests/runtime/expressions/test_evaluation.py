@@ -5,7 +5,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hf_mwp.runtime.expressions import Expression, ExpressionError, parse_number
@@ -35,6 +35,7 @@ def reference(node):
         return None
 
 
+@settings(max_examples=50)
 @given(st.data())
 def test_value_equals_the_recursive_one(closed_trees, data):
     tree = data.draw(closed_trees)
@@ -47,6 +48,7 @@ def test_value_equals_the_recursive_one(closed_trees, data):
             assert math.isclose(result, expected, rel_tol=1e-9)
 
 
+@settings(max_examples=50)
 @given(st.data())
 def test_every_value_is_a_finite_float(closed_trees, data):
     tree = data.draw(closed_trees)

@@ -4,7 +4,7 @@ import sys
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hf_mwp.runtime.expressions import Expression, ExpressionError, draw
@@ -152,7 +152,7 @@ def test_number_of_nodes_is_limited():
 
 
 def test_deep_trees_need_no_recursion():
-    length = sys.getrecursionlimit() * 4
+    length = sys.getrecursionlimit() * 2
     tree = chain(length)
     assert tree.depth == length
     assert tree == chain(length) and hash(tree) == hash(chain(length))
@@ -206,6 +206,7 @@ def test_complexity_counts_a_fraction_literal_as_a_number():
     assert Expression.from_infix("16*2^(3/8)", ["(3/8)"]).complexity() == "low"
 
 
+@settings(max_examples=50)
 @given(st.data())
 def test_trees_are_read_back_from_each_notation(trees, data):
     tree = data.draw(trees)
@@ -214,6 +215,7 @@ def test_trees_are_read_back_from_each_notation(trees, data):
     assert Expression.from_infix(str(tree), literals(tree)) == tree
 
 
+@settings(max_examples=50)
 @given(st.data())
 def test_brackets_are_minimal(trees, data):
     """Removing any pair of brackets around an operation changes the tree."""
@@ -236,6 +238,7 @@ def test_brackets_are_minimal(trees, data):
             assert Expression.from_infix(without, numbers) != tree
 
 
+@settings(max_examples=50)
 @given(st.data())
 def test_depth_and_length_equal_the_recursive_ones(trees, data):
     tree = data.draw(trees)

@@ -14,7 +14,7 @@ TEXTS = st.text(max_size=60) | st.lists(st.sampled_from(PIECES), max_size=12).ma
 LITERALS = st.text(alphabet="0123456789-−/ .eE+%,:½(xX是商of１٣$又", max_size=25)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     text=TEXTS | LITERALS,
     language=st.sampled_from(["zh", "en"]),

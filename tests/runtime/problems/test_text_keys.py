@@ -2,7 +2,7 @@ import unicodedata
 
 import hypothesis.strategies as st
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 
 from hf_mwp.runtime.numbers.chinese_numerals import numerals_in_digits
 from hf_mwp.runtime.problems.text_keys import TextKeys
@@ -54,6 +54,7 @@ PIECES = st.sampled_from(
 )
 
 
+@settings(max_examples=50)
 @given(st.text(max_size=40) | st.lists(PIECES, max_size=12).map("".join))
 @example("\ud800 3")
 @example("3.\u03014")

@@ -196,6 +196,7 @@ def stored_rows(folder):
     return []
 
 
+@pytest.mark.slow
 def test_killed_process_is_resumed(tmp_path):
     folder = tmp_path / "killed"
     process = multiprocessing.get_context("fork").Process(target=tag_slowly, args=(folder,))
@@ -238,6 +239,7 @@ def tag_and_read(folder):
     return list(corpus)
 
 
+@pytest.mark.slow
 def test_processes_share_a_corpus(tmp_path):
     with multiprocessing.get_context("fork").Pool(2) as pool:
         # Both write the same files, then both read them.

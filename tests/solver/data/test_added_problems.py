@@ -5,6 +5,7 @@ import re
 import pytest
 
 from hf_mwp.solver.data import DataError, dataset_report, load_mwp_dataset, problem_from_row
+from tests.slow_parameters import slow_after
 from tests.solver.data.problem_files import FIXTURES, load, with_equation, write_lines
 
 
@@ -59,7 +60,7 @@ def test_added_problems_obey_the_options(tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "extra"),
-    [("math23k", "hmwp"), ("math23k", "ape210k:validation"), ("asdiv_a", "mawps_single:all")],
+    slow_after(2, [("math23k", "hmwp"), ("asdiv_a", "mawps_single:all"), ("math23k", "ape210k:validation")]),
 )
 def test_splits_of_other_datasets_are_added(name, extra):
     without = load_mwp_dataset(name, FIXTURES)

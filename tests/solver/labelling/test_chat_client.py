@@ -8,6 +8,7 @@ from huggingface_hub import constants
 from hf_mwp.solver.labelling import chat_client
 from hf_mwp.solver.labelling.chat_client import ChatClient, ReplyError
 from hf_mwp.utils.usage_error import UsageError
+from tests.slow_parameters import slow_after
 from tests.solver.labelling.chat_server import chat_server
 
 
@@ -58,20 +59,23 @@ def test_reply_without_a_text_is_empty(server, content):
 
 @pytest.mark.parametrize(
     "faults",
-    [
-        [429],
-        [(429, {"Retry-After": "0"})],
-        [500, 503, 502],
-        [(408, {})],
-        ["disconnect"],
-        ["hang"],
-        ["no JSON"],
-        ["[]"],
-        ["{}"],
-        ['{"choices": []}'],
-        ['{"choices": [{"message": {"content": 3}}]}'],
-        ['{"choices": 3}'],
-    ],
+    slow_after(
+        5,
+        [
+            [429],
+            ["disconnect"],
+            ["hang"],
+            ["no JSON"],
+            ['{"choices": 3}'],
+            [(429, {"Retry-After": "0"})],
+            [500, 503, 502],
+            [(408, {})],
+            ["[]"],
+            ["{}"],
+            ['{"choices": []}'],
+            ['{"choices": [{"message": {"content": 3}}]}'],
+        ],
+    ),
 )
 def test_request_is_repeated_after_a_transient_fault(server, faults):
     server.faults += faults
@@ -91,7 +95,7 @@ def test_delays_are_doubled_unless_the_server_states_one(server, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("fault", "message"), [(500, "status 500 .fault 500."), ("hang", "within 0.2 seconds.*llm_timeout")]
+    ("fault", "message"), slow_after(1, [(500, "status 500 .fault 500."), ("hang", "within 0.2 seconds.*llm_timeout")])
 )
 def test_repetitions_end(server, fault, message):
     client = ChatClient(server.url, "m", retries=2, timeout=0.2)
@@ -105,7 +109,7 @@ def test_repetitions_end(server, fault, message):
 @pytest.mark.parametrize(
     ("fault", "num_requests", "message"),
     [
-        ("hang", 2, "no reply within 0.2 seconds.*llm_timeout"),
+        pytest.param("hang", 2, "no reply within 0.2 seconds.*llm_timeout", marks=pytest.mark.slow),
         ("<html>Welcome</html>", 2, "the reply does not have the form of OpenAI's chat"),
         (401, 1, "status 401, access denied .fault 401.*--llm_api_key.*LLM_API_KEY.*HF_TOKEN"),
         (403, 1, "status 403, access denied"),

@@ -8,6 +8,7 @@ import hf_mwp
 from hf_mwp.solver.labelling import language_model_labeller as labelling
 from hf_mwp.solver.labelling.labeller import Candidate, Labeller, Proposal
 from hf_mwp.utils.usage_error import UsageError
+from tests.slow_parameters import slow_after
 from tests.solver.labelling.chat_server import chat_server
 from tests.tiny import tiny_rows
 
@@ -93,15 +94,18 @@ def test_replies_are_requested_until_one_is_right(server):
 
 @pytest.mark.parametrize(
     ("replies", "agreement", "label_and_confidence", "fate"),
-    [
-        (["30-12", "30-12", "30-12", "30/12", "x"], 0.6, ("30-12", 0.6), "surest"),
-        (["30-12", "30-12", "30/12", "30/12", "x"], 0.6, None, "unsure"),
-        (["30-12", "30-12", "30/12", "30/12", "x"], 0.4, ("30-12", 0.4), "surest"),
-        # Equations of the same value agree; the more frequent one is the label.
-        (["30-6*2", "30-12", "30/12", "30-12", "30*12"], 0.6, ("30-12", 0.6), "surest"),
-        (["30-12"] * 5, 1.0, ("30-12", 1.0), "surest"),
-        (["x"] * 5, 0.1, None, "unreadable"),
-    ],
+    slow_after(
+        3,
+        [
+            (["30-12", "30-12", "30-12", "30/12", "x"], 0.6, ("30-12", 0.6), "surest"),
+            (["30-12", "30-12", "30/12", "30/12", "x"], 0.6, None, "unsure"),
+            # Equations of the same value agree; the more frequent one is the label.
+            (["30-6*2", "30-12", "30/12", "30-12", "30*12"], 0.6, ("30-12", 0.6), "surest"),
+            (["30-12", "30-12", "30/12", "30/12", "x"], 0.4, ("30-12", 0.4), "surest"),
+            (["30-12"] * 5, 1.0, ("30-12", 1.0), "surest"),
+            (["x"] * 5, 0.1, None, "unreadable"),
+        ],
+    ),
 )
 def test_problem_without_an_answer_is_labelled_if_replies_agree(
     server, replies, agreement, label_and_confidence, fate

@@ -69,7 +69,7 @@ def test_single_answer(is_right, error):
     assert report["expected_calibration_error"] == error
 
 
-@settings(deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     st.lists(st.tuples(st.floats(0, 1) | st.sampled_from([0, 1 / 15, 0.2, 1 / 3, 1]), st.booleans()), min_size=1),
     st.integers(1, 20),

@@ -93,7 +93,7 @@ def gradients_of(loss, case):
     return torch.autograd.grad(loss, inputs, allow_unused=True, materialize_grads=True)
 
 
-@pytest.mark.parametrize("fields", CASES, ids=str)
+@pytest.mark.parametrize("fields", slow_after(3, CASES), ids=str)
 def test_logits_loss_and_gradients_equal_those_of_the_naive_decoder(fields):
     case = make_case(**fields)
     case.states.requires_grad_()
@@ -114,7 +114,7 @@ def symbols_of(ids):
 
 
 @pytest.mark.parametrize(("num_beams", "max_length"), [(1, 9), (2, 9), (5, 9), (3, 1), (3, 4)])
-@pytest.mark.parametrize("fields", slow_after(3, CASES), ids=str)
+@pytest.mark.parametrize("fields", slow_after(2, CASES), ids=str)
 def test_beams_equal_those_of_the_naive_search(fields, num_beams, max_length):
     case = make_case(**fields)
     with torch.no_grad():
@@ -130,7 +130,7 @@ def test_beams_equal_those_of_the_naive_search(fields, num_beams, max_length):
 
 
 @pytest.mark.parametrize("score_margin", [0.1, 1.0, 3.0])
-@pytest.mark.parametrize("fields", slow_after(3, CASES), ids=str)
+@pytest.mark.parametrize("fields", slow_after(2, CASES), ids=str)
 def test_beams_within_a_margin_equal_those_of_the_naive_search(fields, score_margin):
     case = make_case(**fields)
     with torch.no_grad():

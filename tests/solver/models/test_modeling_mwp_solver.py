@@ -24,6 +24,7 @@ from hf_mwp.compress.models import MwpStudentConfig, MwpStudentModel
 from hf_mwp.runtime.output_vocabulary import OutputVocabulary
 from hf_mwp.solver.batches.mwp_processor import MwpProcessor
 from hf_mwp.solver.models import GTSConfig, GTSDecoder, MwpSolver, MwpSolverConfig
+from tests.slow_parameters import slow_after
 
 
 SIZES = {
@@ -143,7 +144,7 @@ def test_all_parameters_get_a_gradient_from_a_deep_tree(solver, batch):
     assert [name for name, parameter in solver.named_parameters() if parameter.grad is None] == []
 
 
-@pytest.mark.parametrize(("encoder_class", "config_class", "length"), ENCODERS)
+@pytest.mark.parametrize(("encoder_class", "config_class", "length"), slow_after(3, ENCODERS))
 def test_any_encoder_becomes_a_solver(processor, encoder_class, config_class, length):
     encoder = encoder_class(config_class(**SIZES, pad_token_id=0, max_position_embeddings=64))
     solver = MwpSolver.from_encoder_decoder_pretrained(encoder, processor, decoder_kwargs={"dropout": 0.1}).eval()

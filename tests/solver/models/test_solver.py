@@ -90,6 +90,7 @@ def test_flat_solver_is_distilled_with_and_without_a_cache(build, loss, processo
     assert runs[0] == pytest.approx(runs[1], rel=2e-3)
 
 
+@pytest.mark.slow
 def test_command_line_loads_and_evaluates_a_flat_solver(processor, problems, tmp_path, capsys):
     folder = tmp_path / "flat"
     flat_solver(processor).save_pretrained(folder)

@@ -15,6 +15,7 @@ from hf_mwp.solver.solving import kept_records
 from hf_mwp.solver.solving.solve_problems import solve_batch
 from hf_mwp.solver.solving.solver_prediction import SolverPrediction, read_predictions
 from hf_mwp.utils.usage_error import UsageError
+from tests.slow_parameters import slow_except
 from tests.tiny import tiny_athena_solver, tiny_processor, tiny_rows, tiny_solver
 
 
@@ -37,7 +38,7 @@ def naive_expression(model, processor, text, **options):
     return processor.decode(ids[ids >= 0].tolist())
 
 
-@pytest.mark.parametrize("num_beams", [1, 3])
+@pytest.mark.parametrize("num_beams", slow_except([1, 3], 3))
 def test_batches_give_the_results_of_single_problems(solver, num_beams):
     rows = tiny_rows(13)
     expected = [naive_expression(*solver, row["text"], num_beams=num_beams) for row in rows]

@@ -16,6 +16,7 @@ from hf_mwp.solver.data import DataError
 from hf_mwp.solver.metrics import pos_report
 from hf_mwp.solver.training import PreTrainingConfig, PreTrainingTrainer
 from tests.pretraining import TAGS, quantity_pairs, text_processor, tiny_pairs, tiny_student, tiny_texts
+from tests.slow_parameters import slow_after, slow_except
 from tests.solver.training.conftest import QUIET
 from tests.tiny import tiny_masked_lm, tiny_solver
 
@@ -90,7 +91,7 @@ def test_loss_is_the_sum_of_both_losses_with_weights_1_and_5(trained):
 
 
 def test_both_tasks_are_learned(make):
-    trainer = make(num_train_epochs=12, learning_rate=1e-2, logging_steps=50, validation_fraction=0.1)
+    trainer = make(num_train_epochs=8, learning_rate=1e-2, logging_steps=50, validation_fraction=0.1)
     before = trainer.evaluate()
     trainer.train()
     after = trainer.evaluate()
@@ -99,7 +100,7 @@ def test_both_tasks_are_learned(make):
     assert after["eval_mlm_loss_numbers"] < before["eval_mlm_loss_numbers"]
 
 
-@pytest.mark.parametrize(("off", "on"), [("mlm", "pos"), ("pos", "mlm")])
+@pytest.mark.parametrize(("off", "on"), slow_after(1, [("mlm", "pos"), ("pos", "mlm")]))
 def test_a_task_of_weight_0_is_not_trained(make, off, on, monkeypatch):
     trainer = make(max_steps=2, **{f"{off}_loss_weight": 0})
     head = trainer.model.cls.predictions if off == "mlm" else trainer.model.cls.pos_tagger
@@ -119,7 +120,7 @@ def test_a_task_of_weight_0_is_not_trained(make, off, on, monkeypatch):
         assert torch.equal(head.state_dict()[name], before[name]), name
 
 
-@pytest.mark.parametrize("build_model", [masked_student, bert])
+@pytest.mark.parametrize("build_model", slow_except([masked_student, bert], bert))
 def test_without_tagging_any_masked_model_learns_untagged_texts(make, processor, build_model):
     trainer = make(build_model(processor), tiny_texts(20), pos_loss_weight=0)
     trainer.train()
@@ -163,7 +164,7 @@ def test_the_vocabulary_is_scored_only_at_masked_tokens_while_training(make):
 
 @pytest.mark.parametrize(
     ("build_model", "names", "fields"),
-    [(tiny_student, (*LOSSES, "grad_norm"), {}), (bert, ("loss", "grad_norm"), {"pos_loss_weight": 0})],
+    slow_after(1, [(tiny_student, (*LOSSES, "grad_norm"), {}), (bert, ("loss", "grad_norm"), {"pos_loss_weight": 0})]),
 )
 def test_accumulated_batches_are_one(make, processor, build_model, names, fields):
     logs = []
@@ -284,6 +285,7 @@ def test_no_texts_are_held_out_of_fraction_0_or_with_evaluation_texts(make):
     assert len(trainer.train_dataset) == 60
 
 
+@pytest.mark.slow
 def test_best_checkpoint_has_the_least_loss(make):
     steps = {"eval_strategy": "steps", "eval_steps": 1, "save_strategy": "steps", "save_steps": 1}
     trainer = make(load_best_model_at_end=True, max_steps=2, **steps)

@@ -45,12 +45,12 @@ def trained(processor, tmp_path_factory):
         learning_rate=3e-3,
         decoder_learning_rate=5e-3,
         train_sampling_strategy="random",  # a batch of equal lengths is a batch of one template
-        num_train_epochs=10,
+        num_train_epochs=8,
         per_device_train_batch_size=8,
         eval_strategy="steps",
-        eval_steps=50,
+        eval_steps=40,
         save_strategy="steps",
-        save_steps=50,
+        save_steps=40,
         load_best_model_at_end=True,
         **QUIET,
     )

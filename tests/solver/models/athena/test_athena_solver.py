@@ -60,7 +60,7 @@ def test_solver_learns_and_is_loaded_in_the_pipeline(tmp_path):
     before = {name: parameter.detach().clone() for name, parameter in solver.decoder.named_parameters()}
     args = SolverTrainingConfig(
         output_dir=str(tmp_path),
-        num_train_epochs=10,
+        num_train_epochs=6,
         per_device_train_batch_size=12,
         learning_rate=5e-3,
         decoder_learning_rate=5e-3,

@@ -89,7 +89,7 @@ def assert_close(actual, expected):
     torch.testing.assert_close(actual, expected, rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize("fields", slow_after(3, VARIANTS), ids=str)
+@pytest.mark.parametrize("fields", slow_after(1, VARIANTS), ids=str)
 def test_outputs_and_gradients_equal_those_of_the_naive_decoder(fields):
     decoder = new_decoder(**fields)
     states = random_states(len(EQUATIONS)).requires_grad_()
@@ -120,7 +120,7 @@ def test_outputs_and_gradients_equal_those_of_the_naive_decoder(fields):
     assert_close(torch.autograd.grad(output.loss, inputs, **options), torch.autograd.grad(total, inputs, **options))
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", slow_after(1, [1, 2]))
 @pytest.mark.parametrize("fields", [fields for fields in VARIANTS if "gold" not in fields], ids=str)
 @torch.no_grad()
 def test_search_equals_that_of_the_naive_decoder(fields, seed):
@@ -368,6 +368,7 @@ def test_training_step_waits_for_no_device(fields):
         optimizer.step()
 
 
+@pytest.mark.slow
 def test_mixed_precision_is_close_to_full_precision():
     decoder = new_decoder().float()
     inputs = {
