@@ -9,7 +9,7 @@ from .chinese_numbers import CHARACTER, CHARACTERS, COUNTER, NUMERAL, START, UNI
 from .chinese_scales import CHINESE_SCALES
 from .chinese_shares import CHINESE_SHARES
 from .chinese_times import CHINESE_TIMES
-from .number_form import CONTEXT, FormMatch, NumberForm, no_number, number_match, text_around, text_before
+from .number_form import CONTEXT, FormMatch, NumberForm, asks_for, no_number, number_match, text_around, text_before
 
 
 def _numeral(match: re.Match[str], text: str) -> FormMatch | None:
@@ -38,6 +38,27 @@ def _counted_pair(match: re.Match[str], text: str) -> FormMatch:
     """买了俩西瓜: 俩 is 两个. 哥仨 are three; 兄弟俩 refers to two that the text has named."""
     return number_match(match, {"俩": 2, "仨": 3}[match[0]], unit="个")
 
+
+def _single_year(match: re.Match[str], text: str) -> FormMatch | None:
+    """2024年运动会: no number in a text without other years, unless the question is about years, ages or dates."""
+    if len(_YEAR.findall(text_around(match, text))) > 1:
+        return None
+    rest = text[match.end() + 1 :][-CONTEXT:]
+    question = re.split(f"[{_CLAUSE_ENDS}]", rest.rstrip(_CLAUSE_ENDS))[-1]
+    if re.search("[年岁天月日号]|多大", question):
+        return None
+    return no_number(match, text)
+
+
+def _floor_of_home(match: re.Match[str], text: str) -> FormMatch | None:
+    """张阿姨家住5楼, in a text without stairs and other floors."""
+    if _STAIRS.search(text_around(match, text).replace(match[0], "", 1)):
+        return None
+    return no_number(match, text)
+
+
+_YEAR = re.compile(r"(?<![\d.．])(?:19|20)\d\d(?=年(?![前后]))")
+_STAIRS = re.compile("[楼层阶级梯]")
 
 # Words in which a numeral before a unit is no number of the problem: ordinals (第三天), references to things that the
 # text has named before (这两个, 甲乙两人, 相邻两棵, 两车), names (三角形, 百位), numbers themselves (两个数的和).
@@ -158,6 +179,14 @@ CHINESE_FORMS = (
         _numeral,
         "点钟",
     ),
+    NumberForm("year", _YEAR, _single_year, "年", at_digits=True),
+    NumberForm(
+        "floor of a home",
+        re.compile(r"(?:(?<=住)|(?<=住在)|(?<=家在))\d{1,2}[楼层]"),
+        _floor_of_home,
+        "楼 层",
+        at_digits=True,
+    ),
     NumberForm("grades", re.compile(r"(?<![\d.．])[1-9]、[1-9]年级"), no_number, "年级"),
     NumberForm("ordinals", re.compile(r"第\d(?=[天周月年季组批堆]|次(?!相遇))"), _ordinal, "第"),
     NumberForm("names with numerals", re.compile(rf"(?<![零一二两三四五六七八九十百千万亿\d])(?:{_NAMES})"), _name),
@@ -194,7 +223,7 @@ CHINESE_COUNTS = (
     NumberForm(
         "俩",
         re.compile(
-            r"(?:(?<=[有买吃用送给拿卖借了])(?P<number>[俩仨])|(?<=[哥姐妹弟])(?P<siblings>仨))(?!人|一|[他她它们])"
+            r"(?:(?<=[有买吃用送给拿卖借了])(?P<number>[俩仨])|(?<=[哥姐妹弟])(?P<siblings>仨))(?!人|一(?!样|模)|[他她它们])"
         ),
         _counted_pair,
         "俩 仨",

@@ -12,7 +12,7 @@ from .number_form import FormMatch, NumberForm, fraction_literal, number_match, 
 # Units of which one, half and a bit more are written as "3千克半".
 _DIVISIBLE = (
     "千克|公斤|小时|个小时|个月|个钟头|千米|公里|星期|斤|两|吨|升|米|年|天|元|块钱|块|岁|倍|圈|亩|里"
-    "|个|瓶|袋|箱|杯|碗|盒|筐|桶|片|勺|尺|丈|分钟"
+    "|个|瓶|袋|箱|杯|碗|盒|筐|桶|片|勺|尺|丈|分钟|板|车|捆|锅|盘|页|顿"
 )
 
 

@@ -5,10 +5,13 @@ from fractions import Fraction
 
 from .english_numbers import IGNORE_CASE, NUMBER, number_of
 from .english_numerals import BELOW_100
-from .number_form import FormMatch, NumberForm, asks_for, number_match
+from .number_form import FormMatch, NumberForm, asks_for, number_match, text_around, text_before
 
 
 _CENTS = {"quarter": 25, "dime": 10, "nickel": 5, "penny": 1, "pennie": 1}
+_ASKS_FOR_CENTS = r"how many (?:more )?cents|\bin cents\b"
+_DOLLARS = re.compile(r"\$\s?\d")
+_DOLLARS_BEFORE = re.compile(r"(?:\$\s?\d+|\b(?:dollars?|bucks?)),?(?: and)? $", re.IGNORECASE)
 _ASKS_FOR_COINS = "how many (?:more )?(?:coins|quarters|dimes|nickels|penn)"
 _ASKS_FOR_BILLS = r"how many (?:more )?(?:bills|notes)|\b(?:fewer|as many)\b"
 _ASKS_FOR_MONEY = (
@@ -22,7 +25,7 @@ def _coins(match: re.Match[str], text: str) -> FormMatch | None:
     if not asks_for(_ASKS_FOR_MONEY, text) or asks_for(_ASKS_FOR_COINS, text):
         return None
     cents = number_of(match["number"]) * _CENTS[match["coin"].lower()]
-    if asks_for(r"how many (?:more )?cents|\bin cents\b", text):
+    if asks_for(_ASKS_FOR_CENTS, text):
         return number_match(match, cents, unit=" cents")
     return number_match(match, cents / 100, unit=" dollars")
 
@@ -54,8 +57,26 @@ def _pence(match: re.Match[str], text: str) -> FormMatch | None:
     return number_match(match, Fraction(int(match["number"]), 100), unit=" pounds")
 
 
+def _cents(match: re.Match[str], text: str) -> FormMatch | None:
+    """50 cents in a text with dollars: 0.5 dollars, unless the question asks for cents."""
+    around = text_around(match, text)
+    if not _DOLLARS.search(around) or asks_for(_ASKS_FOR_CENTS, text):
+        return None
+    if _DOLLARS_BEFORE.search(text_before(match, text)):
+        # $3 and 20 cents are one amount.
+        return None
+    return number_match(match, number_of(match["number"]) / 100, unit=" dollars")
+
+
 ENGLISH_COINS = (
     NumberForm("pence", re.compile(r"(?<![\d.,£$])(?P<number>\d{1,3})\s?p\b"), _pence, "p", at_digits=True),
+    NumberForm(
+        "cents",
+        re.compile(r"(?<![\d.,£$/])(?P<number>\d{1,3}(?:\.\d)?)\s?(?:cents?\b|¢)", re.IGNORECASE),
+        _cents,
+        "cent ¢",
+        at_digits=True,
+    ),
     NumberForm(
         "coins",
         re.compile(

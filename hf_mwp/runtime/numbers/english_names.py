@@ -3,7 +3,7 @@
 import re
 
 from .english_numbers import after_words
-from .number_form import CONTEXT, FormMatch, NumberForm, no_number, text_around, text_before
+from .number_form import CONTEXT, FormMatch, NumberForm, asks_for, no_number, text_around, text_before
 
 
 _AGE_WORDS = re.compile(r"\b(?:ages?|old|older|young|younger|years?|born)\b", re.IGNORECASE)
@@ -59,6 +59,20 @@ def _year(match: re.Match[str], text: str) -> FormMatch | None:
 def _floor(match: re.Match[str], text: str) -> FormMatch | None:
     """Their flat on the 3rd floor, in a text without other floors."""
     if text_around(match, text).lower().count("floor") > 1:
+        return None
+    return no_number(match, text)
+
+
+def _row(match: re.Match[str], text: str) -> FormMatch | None:
+    """We sat in row 22, in a text without other rows."""
+    if text_around(match, text).lower().count("row") > 1:
+        return None
+    return no_number(match, text)
+
+
+def _bedrooms(match: re.Match[str], text: str) -> FormMatch | None:
+    """A 2 bedroom apartment: no number unless the question is about rooms."""
+    if asks_for("room", text[match.end() :]):
         return None
     return no_number(match, text)
 
@@ -168,6 +182,14 @@ ENGLISH_NAMES = (
     ),
     NumberForm(
         "floors", re.compile(r"\b\d{1,2}(?:st|nd|rd|th) floor\b", re.IGNORECASE), _floor, "floor", at_digits=True
+    ),
+    NumberForm("rows", re.compile(r"\bin row \d{1,3}\b", re.IGNORECASE), _row, "row"),
+    NumberForm(
+        "bedrooms",
+        re.compile(r"\b\d{1,2}[ -]bed(?:room)?(?= (?:apartment|flat|house|home|condo|place)\b)", re.IGNORECASE),
+        _bedrooms,
+        "bed",
+        at_digits=True,
     ),
     NumberForm(
         "numbers of buses and houses",

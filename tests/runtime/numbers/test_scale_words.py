@@ -10,7 +10,7 @@ from hf_mwp.runtime.problems import mask_numbers
     [
         ("zh", "国家人口1.5亿，每6人中有1人上学，上学的有多少亿人？", "1.5 6 1"),
         ("zh", "12万*3=多少万", "12 3"),
-        ("zh", "1999年人口60亿，增加(1/6)，将达多少亿人？", "1999 60 (1/6)"),
+        ("zh", "1999年人口60亿，增加(1/6)，将达多少亿人？", "60 (1/6)"),
         ("zh", "有2万人，3亿人和5000人，共多少万人？", "2 30000 0.5"),
         ("en", "There are 3 million people and 200,000 people. How many million people?", "3 0.2"),
         ("en", "2 million cars and 3 million bikes. How many more bikes?", "2 3000000"),
