@@ -9,7 +9,7 @@ from .chinese_numbers import CHARACTER, CHARACTERS, COUNTER, NUMERAL, START, UNI
 from .chinese_scales import CHINESE_SCALES
 from .chinese_shares import CHINESE_SHARES
 from .chinese_times import CHINESE_TIMES
-from .number_form import CONTEXT, FormMatch, NumberForm, asks_for, no_number, number_match, text_around, text_before
+from .number_form import CONTEXT, FormMatch, NumberForm, no_number, number_match, text_around, text_before
 
 
 def _numeral(match: re.Match[str], text: str) -> FormMatch | None:
