@@ -50,7 +50,7 @@ def share(record):
 STUDENTS = {  # by the name in README: folder of the records, and name in the table of the family
     "math23k-gemma": ("people_gemma", "base, from Gemma"),
     "6 (?:layers|层)": ("large_math23k", "large, 6 x 312"),
-    "math23k": ("people_mit", "base, 3 x 312"),
+    "math23k": ("stories_math23k", "base, 3 x 312"),
     "math23k-small": ("small_math23k", "small, 3 x 192"),
 }
 
@@ -84,7 +84,7 @@ def test_figures_of_the_english_student_are_those_of_the_records(page):
     (model,) = json.loads((RESULTS / "compact_english" / "family.json").read_text("utf-8"))["models"]
     assert [megabytes, milliseconds] == [f"{model['megabytes']:.1f}", f"{model['milliseconds']:.1f}"]
     asdiv, mawps, svamp = re.findall(r"\d+\.\d", answers)
-    record = "properties_english/evaluations/published"
+    record = "stories_english/evaluations/published"
     assert mawps == share(f"{record}-mawps-reranked")
     assert svamp == share(f"{record}-svamp-reranked")
     right = 0
