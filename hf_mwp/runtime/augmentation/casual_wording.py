@@ -13,7 +13,8 @@ from hf_mwp.runtime.problems.clauses import find_question
 from hf_mwp.runtime.problems.math_word_problem import MathWordProblem
 from hf_mwp.utils.checked_types import checked
 
-from .story_kinds import READING, SPACES
+from .rewriting import rewrite_share
+from .story_kinds import SPACES
 
 
 MAX_REPLACEMENTS = 4
@@ -56,13 +57,7 @@ def reword_casually(
     >>> next(reword_casually([problem])).text
     ```
     """
-    choice = random.Random(seed)
-    for index, problem in enumerate(problems):
-        if choice.random() >= share:
-            yield None
-            continue
-        rng = random.Random(f"casual {seed} {index} {problem.text}")
-        yield _reword(replace(problem, number_reading=READING), rng)
+    return rewrite_share(_reword, problems, seed, share, "casual ")
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,8 @@ from hf_mwp.runtime.problems.clauses import UNITS
 from hf_mwp.runtime.problems.math_word_problem import MathWordProblem
 from hf_mwp.utils.checked_types import checked
 
+from .rewriting import rewrite_share
+
 
 ONE_NUMBER = 0.5
 """Share of the problems of which a single number is rewritten; in the others, all numbers that can be."""
@@ -54,13 +56,7 @@ def rewrite_numbers(
     >>> next(rewrite_numbers([problem])).text
     ```
     """
-    choice = random.Random(seed)
-    for index, problem in enumerate(problems):
-        if choice.random() >= share:
-            yield None
-            continue
-        rng = random.Random(f"{seed} {index} {problem.text}")
-        yield _rewrite(replace(problem, number_reading="people"), rng)
+    return rewrite_share(_rewrite, problems, seed, share)
 
 
 def _rewrite(problem: MathWordProblem, rng: random.Random) -> MathWordProblem | None:
