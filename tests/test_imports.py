@@ -232,7 +232,6 @@ def test_compress_does_not_load_the_boxes_above():
     """)
 
 
-@pytest.mark.slow
 def test_import_registers_and_stays_light(tmp_path):
     code = f"""
         import sys

@@ -115,7 +115,6 @@ def test_all_files_of_a_private_solver_are_of_the_revision(published, revision):
     assert {"model.safetensors", "plausibility.json"} <= files
 
 
-@pytest.mark.slow
 def test_exported_solver_has_reranker_and_card(published, tmp_path):
     export_solver(ExportArguments("user/open-solver", str(tmp_path / "out")))
     assert {"plausibility.json", "README.md"} <= {path.name for path in (tmp_path / "out").iterdir()}

@@ -41,8 +41,7 @@ def assert_finished(result):
     assert result.returncode == 0, result.stderr[-3000:]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("trainer", ["solver", "distillation"])
+@pytest.mark.parametrize("trainer", slow_after(1, ["solver", "distillation"]))
 def test_resuming_after_kill_in_the_middle_of_an_epoch_is_bitwise_exact(trainer, tmp_path):
     # 3 steps an epoch; saved after steps 2 and 4; killed at step 5: resumed in the middle of the second epoch.
     args = {"num_train_epochs": 2, "per_device_train_batch_size": 4, "gradient_accumulation_steps": 2}
