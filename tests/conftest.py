@@ -15,6 +15,7 @@ sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 os.environ["OMP_NUM_THREADS"] = "1"  # torch reads it when it is imported
 gc.set_threshold(100_000, 50, 100)  # importing torch and transformers makes millions of objects, and no garbage
+os.environ.pop("HF_MWP_DATA_DIR", None)  # the tests read the data in the repository
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.setdefault("HF_MWP_SHARED_DATA", str(Path(__file__).parents[2] / "shared" / "data"))
