@@ -186,7 +186,7 @@ CHINESE_AMOUNTS = (
     NumberForm(
         "dozens",
         re.compile(
-            rf"{START}(?P<number>\d{{1,3}}|[一二两三四五六七八九十半])打(?P<half>半)?(?=[铅鸡鸭啤酒毛手信袜笔，。；、有是要的]|\Z)"
+            rf"{START}(?P<number>\d{{1,3}}|[一二两三四五六七八九十半])打(?P<half>半)?(?=[铅鸡鸭啤酒毛手信袜笔蛋面纸杯碗鲜玫，。；、有是要的]|\Z)"
         ),
         _dozens,
         "打",

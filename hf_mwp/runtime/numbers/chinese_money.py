@@ -33,6 +33,15 @@ def _shortened_jiao(match: re.Match[str], text: str) -> FormMatch | None:
     return number_match(match, yuan + jiao / 10 + fen / 100, unit="元")
 
 
+def _jiao_and_fen(match: re.Match[str], text: str) -> FormMatch | None:
+    """五毛六: the second number counts hundredths."""
+    jiao = number_of(match["jiao"])
+    fen = number_of(match["fen"])
+    if jiao is None or fen is None:
+        return None
+    return number_match(match, jiao / 10 + fen / 100, unit="元")
+
+
 def _jiao(match: re.Match[str], text: str) -> FormMatch | None:
     """五毛钱: in 元, unless the question asks for 角 or 毛."""
     value = number_of(match["number"])
@@ -125,6 +134,14 @@ SHORTENED_MONEY = (
         ),
         _shortened_jiao,
         "毛 角",
+    ),
+    NumberForm(
+        "shortened 毛",
+        re.compile(
+            rf"{START}(?<![块元])(?P<jiao>\d|[一二两三四五六七八九])毛(?P<fen>\d|[一二三四五六七八九])(?={_END_OF_AMOUNT})"
+        ),
+        _jiao_and_fen,
+        "毛",
     ),
 )
 """Forms that come before those of several units."""

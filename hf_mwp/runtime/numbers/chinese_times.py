@@ -72,7 +72,7 @@ def _time_match(match: re.Match[str], text: str, hours: Fraction, minutes: Fract
 
 
 def _asks_minutes(match: re.Match[str], text: str) -> bool:
-    return asks_for("(?:多少|几)分", text) or "每分" in text_around(match, text)
+    return asks_for("(?:多少|几)分|多久[（(]分钟", text) or "每分" in text_around(match, text)
 
 
 def _is_on_the_next_day(match: re.Match[str], text: str) -> bool:

@@ -37,6 +37,13 @@ def _bills(match: re.Match[str], text: str) -> FormMatch | None:
     return number_match(match, number_of(match["number"]) * number_of(match["value"]), unit=" dollars")
 
 
+def _note(match: re.Match[str], text: str) -> FormMatch:
+    """A fiver: 5 pounds, or 5 dollars in a text with dollars."""
+    value = {"fiver": 5, "tenner": 10}[match["note"].lower()]
+    unit = " dollars" if "$" in text else " pounds"
+    return number_match(match, Fraction(value), unit=unit)
+
+
 def _half_off(match: re.Match[str], text: str) -> FormMatch:
     """Half off, at half price: with the words that the solvers learned."""
     return number_match(match, Fraction(1, 2), "50%", unit=" off")
@@ -96,6 +103,7 @@ ENGLISH_COINS = (
         _bills,
         "bill note",
     ),
+    NumberForm("notes", re.compile(r"\ba (?P<note>fiver|tenner)\b", IGNORE_CASE), _note, "fiver tenner"),
     NumberForm(
         "half off",
         re.compile(r"\b(?:half[\s-]off|(?:at |for )?half[\s-]price)\b(?! the| of)", IGNORE_CASE),

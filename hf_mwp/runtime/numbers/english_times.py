@@ -142,9 +142,9 @@ def _minutes_and_seconds(match: re.Match[str], text: str) -> FormMatch | None:
 
 
 def _hours_and_minutes(match: re.Match[str], text: str) -> FormMatch:
-    """1h30."""
+    """1h30, 2 hrs 15."""
     minutes = 60 * int(match["hours"]) + int(match["minutes"])
-    if asks_for(r"how many(?: \w+)? minutes", text):
+    if asks_for(r"how many(?: \w+)? min(?:ute)?s", text):
         return number_match(match, minutes, unit=" minutes")
     return number_match(match, Fraction(minutes, 60), unit=" hours")
 
@@ -240,6 +240,16 @@ ENGLISH_TIMES = (
         "hour",
     ),
     NumberForm("noon", _NOON, _noon, "noon"),
+    NumberForm(
+        "hours and a number of minutes",
+        re.compile(
+            r"(?<![\d.,/:$])(?P<hours>\d{1,2})\s?(?:h|hrs?|hours?)\s(?P<minutes>[0-5]\d)(?=[,.;?!](?!\d)|\s(?:and|then)\b|\Z)",
+            IGNORE_CASE,
+        ),
+        _hours_and_minutes,
+        "h",
+        at_digits=True,
+    ),
     NumberForm(
         "hours and minutes",
         re.compile(r"(?<![\d.,])(?P<hours>\d{1,2})h(?P<minutes>[0-5]\d)(?:\s?m(?:ins?|inutes?)?)?\b"),
