@@ -9,7 +9,8 @@ from .number_form import FormMatch, NumberForm, asks_for, number_match, text_aro
 
 _TIME_WORDS = re.compile(
     r"\b(?:start|beg[aiu]n|end|finish|leave|left|arrive|depart|until|till|open|close|o'clock|a\.?m|p\.?m|noon)"
-    r"|\d:\d\d\s?(?:to|and|[-–])\s?\d{1,2}:\d\d|\b(?:at|by|before|after|since)\s\d{1,2}:\d\d|\d:\d\d now\b",
+    r"|\d:\d\d\s?(?:to|til|and|[-–])\s?\d{1,2}:\d\d|\d:\d\d\s(?:to|til)\s\d{1,2}(?!\d|:|\.\d)"
+    r"|\b(?:at|by|before|after|since)\s\d{1,2}:\d\d|\d:\d\d now\b",
     re.IGNORECASE,
 )
 _NOON = re.compile(r"\bnoon\b", re.IGNORECASE)
@@ -117,6 +118,19 @@ def _full_hour_in_words(match: re.Match[str], text: str) -> FormMatch | None:
     return _words_match(match, text, 0)
 
 
+def _hour_at_the_end(match: re.Match[str], text: str) -> FormMatch | None:
+    """Worked 8:30 to 5: the second time is 17 o'clock, since it is before the first."""
+    first_hour = int(match["first_hour"])
+    hour = int(match["hours"])
+    if first_hour > 12 or not 1 <= hour <= 12 or "ratio" in text_around(match, text).lower():
+        return None
+    if hour <= first_hour:
+        hour += 12
+    if _asks_minutes(text):
+        hour *= 60
+    return number_match(match, hour, group="hours")
+
+
 def _one_hour(match: re.Match[str], text: str) -> FormMatch | None:
     """It opens at 9 am and closes at 5 pm, but shuts for one hour."""
     if not _has_other_time(match, text):
@@ -181,6 +195,17 @@ ENGLISH_TIMES = (
         "minutes and seconds",
         re.compile(r"(?<![\d:.$])(?P<minutes>\d{1,2}):(?P<seconds>[0-5]\d)(?![\d:.]\d)(?!\s?[ap]\.?m\b)"),
         _minutes_and_seconds,
+        ":",
+        at_digits=True,
+    ),
+    NumberForm(
+        "hour at the end of an interval",
+        re.compile(
+            r"(?<![\d:.$])(?P<first_hour>\d{1,2}):[0-5]\d\s(?:to|til|till|until)\s(?P<hours>\d{1,2})"
+            r"(?=[,.;?!](?!\d)|\s(?:with|and|on|each|every|but|how)\b|\Z)",
+            IGNORE_CASE,
+        ),
+        _hour_at_the_end,
         ":",
         at_digits=True,
     ),
