@@ -91,8 +91,8 @@ def _reword(problem: MathWordProblem, rng: random.Random) -> MathWordProblem | N
     if not problem.agrees() or len(problem.values) > _MAX_NUMBERS:
         return None
     wording = _load_wording(problem.language)
-    known = problem.known_values
-    unused = [number for number in _NUMBERS if number not in known]
+    values_of_problem = problem.known_values
+    unused = [number for number in _NUMBERS if number not in values_of_problem]
     rng.shuffle(unused)
     numbers = iter(unused)
     text = _with_aside(problem.text, problem.language, wording, next(numbers), rng)
@@ -138,8 +138,8 @@ def _with_opening_and_closing(
 
 def _has_numbers(new: MathWordProblem, problem: MathWordProblem) -> bool:
     """Return whether a new text has the numbers of the problem in their order, and the equation the same tree."""
-    known = set(problem.values)
-    values = tuple(value for value in new.values if value in known)
-    if values != problem.values or not new.agrees():
+    values_of_text = set(problem.values)
+    kept_values = tuple(value for value in new.values if value in values_of_text)
+    if kept_values != problem.values or not new.agrees():
         return False
     return new.expression.num_operators == problem.expression.num_operators

@@ -6,7 +6,7 @@ from datetime import date, timedelta
 
 
 COUNTED_ENDS = {"both": 1, "one": 0, "none": -1}
-"""What is added to the difference of two dates if both, one or none of them are counted as days."""
+"""Number of days to add to the difference of two dates, if both, one or none of the dates are counted."""
 
 _YEAR = 2025  # like all common years
 _FIRST_DAYS = 300  # days of the year on which an interval may begin

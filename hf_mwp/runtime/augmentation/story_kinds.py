@@ -128,7 +128,8 @@ class StoryKind:
             dates = choose_dates(self.counted_ends, language, rng)
             words.update(start=dates.start, end=dates.end)
             numbers[_DAYS] = Fraction(dates.num_days)
-        in_text = [number for name, number in numbers.items() if name in {*_placeholders(pattern), _DAYS}]
+        names_in_text = {*_placeholders(pattern), _DAYS}
+        in_text = [number for name, number in numbers.items() if name in names_in_text]
         if len(set(in_text) - self.constant_values) < len(in_text):
             # Which of two equal numbers the equation means would be a guess.
             return None

@@ -236,9 +236,7 @@ CHINESE_COUNTS = (
     ),
     NumberForm(
         "adults and children",
-        re.compile(
-            rf"(?P<number>{_SMALL})(?=大{_SMALL}小(?!时))|(?<=[两一二三四五六七八九]大)(?P<children>{_SMALL})(?=小(?!时))"
-        ),
+        re.compile(rf"(?P<number>{_SMALL})(?=大{_SMALL}小(?!时))|(?<={_SMALL}大)(?P<children>{_SMALL})(?=小(?!时))"),
         _adults_or_children,
         "大",
     ),

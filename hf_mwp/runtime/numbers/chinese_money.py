@@ -26,20 +26,27 @@ def _shortened_money(match: re.Match[str], text: str) -> FormMatch | None:
 def _shortened_jiao(match: re.Match[str], text: str) -> FormMatch | None:
     """三块二毛五: the third number counts hundredths."""
     yuan = number_of(match["yuan"])
-    jiao = number_of(match["jiao"])
-    fen = number_of(match["fen"])
-    if yuan is None or jiao is None or fen is None:
+    below_one = _below_one_yuan(match)
+    if yuan is None or below_one is None:
         return None
-    return number_match(match, yuan + jiao / 10 + fen / 100, unit="元")
+    return number_match(match, yuan + below_one, unit="元")
 
 
 def _jiao_and_fen(match: re.Match[str], text: str) -> FormMatch | None:
     """五毛六: the second number counts hundredths."""
+    value = _below_one_yuan(match)
+    if value is None:
+        return None
+    return number_match(match, value, unit="元")
+
+
+def _below_one_yuan(match: re.Match[str]) -> Fraction | None:
+    """Return the value of the groups `jiao` and `fen` in 元, or `None` if they are no numbers."""
     jiao = number_of(match["jiao"])
     fen = number_of(match["fen"])
     if jiao is None or fen is None:
         return None
-    return number_match(match, jiao / 10 + fen / 100, unit="元")
+    return jiao / 10 + fen / 100
 
 
 def _jiao(match: re.Match[str], text: str) -> FormMatch | None:

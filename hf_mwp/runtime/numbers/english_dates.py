@@ -40,8 +40,10 @@ def _read_date(match: re.Match[str], prefix: str, year: int) -> date | None:
 
 def _interval_of(first_match: re.Match[str], last_match: re.Match[str], text: str) -> int | None:
     """Return the number of days from a date to a later one, or `None` if they are no dates or not in this order."""
-    found = _YEAR.search(text)
-    year = int(found[1]) if found is not None else _COMMON_YEAR
+    year = _COMMON_YEAR
+    year_of_text = _YEAR.search(text)
+    if year_of_text is not None:
+        year = int(year_of_text[1])
     first = _read_date(first_match, "first", year)
     last = _read_date(last_match, "last", year)
     if first is None or last is None or last <= first:
@@ -66,10 +68,11 @@ def _days(match: re.Match[str], text: str) -> FormMatch | None:
 
 def _days_asked_for(match: re.Match[str], text: str) -> FormMatch | None:
     """How many days are there from March 12 to April 5: 24 days, or 25 with both days."""
-    num_days = _interval_of(match, match, text_around(match, text))
+    around = text_around(match, text)
+    num_days = _interval_of(match, match, around)
     if num_days is None:
         return None
-    if _BOTH_DAYS.search(text_around(match, text)):
+    if _BOTH_DAYS.search(around):
         num_days += 1
     read = number_match(match, num_days, unit=" days", group="interval")
     return replace(read, note=f"{match['interval']} was read as {read.literal} days")

@@ -56,16 +56,9 @@ def _year(match: re.Match[str], text: str) -> FormMatch | None:
     return no_number(match, text)
 
 
-def _floor(match: re.Match[str], text: str) -> FormMatch | None:
-    """Their flat on the 3rd floor, in a text without other floors."""
-    if text_around(match, text).lower().count("floor") > 1:
-        return None
-    return no_number(match, text)
-
-
-def _row(match: re.Match[str], text: str) -> FormMatch | None:
-    """We sat in row 22, in a text without other rows."""
-    if text_around(match, text).lower().count("row") > 1:
+def _single_place(match: re.Match[str], text: str) -> FormMatch | None:
+    """Their flat on the 3rd floor, our seats in row 22, in a text without other floors or rows."""
+    if text_around(match, text).lower().count(match["place"].lower()) > 1:
         return None
     return no_number(match, text)
 
@@ -181,9 +174,13 @@ ENGLISH_NAMES = (
         " i- # tram line mp3 mp4 h2o co2 b12 b6 a4 5g flat apartment apt unit won lost drew tied year",
     ),
     NumberForm(
-        "floors", re.compile(r"\b\d{1,2}(?:st|nd|rd|th) floor\b", re.IGNORECASE), _floor, "floor", at_digits=True
+        "floors",
+        re.compile(r"\b\d{1,2}(?:st|nd|rd|th) (?P<place>floor)\b", re.IGNORECASE),
+        _single_place,
+        "floor",
+        at_digits=True,
     ),
-    NumberForm("rows", re.compile(r"\bin row \d{1,3}\b", re.IGNORECASE), _row, "row"),
+    NumberForm("rows", re.compile(r"\bin (?P<place>row) \d{1,3}\b", re.IGNORECASE), _single_place, "row"),
     NumberForm(
         "bedrooms",
         re.compile(r"\b\d{1,2}[ -]bed(?:room)?(?= (?:apartment|flat|house|home|condo|place)\b)", re.IGNORECASE),
