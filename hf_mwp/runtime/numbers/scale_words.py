@@ -143,7 +143,9 @@ def _unit_of(text: str, mention: NumberMention, scale: re.Match[str] | None, lan
         match = _UNIT[language].match(text, mention.end)
     if match is None:
         return ""
-    return (match["unit"] or "").lower()
+    unit = (match["unit"] or "").lower()
+    # 2万块 and 3500元 have the same unit.
+    return "元" if unit == "块" and "元" in text else unit
 
 
 def _is_written_out(mention: NumberMention) -> bool:

@@ -92,6 +92,8 @@ UNIT_PAIRS = {language: _read_pairs(_TABLES[language]) for language in ("zh", "e
 UNITS = {language: _find_units(pairs) for language, pairs in UNIT_PAIRS.items()}
 _add_unit("en", "ounces")
 _add_unit("en", "pounds", 16, "ounces")
+_add_unit("en", "decimeters", 10, "centimeters")
+_add_unit("zh", "百米", 100, "米")
 _add_unit("zh", "个月")
 _add_unit("zh", "岁", 12, "个月")
 _add_unit("zh", "斤", 500, "克")
@@ -101,7 +103,7 @@ _UNIT_BEHIND = {
     # 3元5角 and 2小时30分钟 are quantities of two units; 5元/千克 is a rate.
     "zh": re.compile(rf"\s?({unit_names('zh')})(?!\s?[\d半角分秒形/／每])(?![A-Za-z²³^*])"),
     "en": re.compile(
-        rf"(?:[ -]|(?=[kcm]?[gmlL]|lbs?|oz|ft|¢))({unit_names('en')})(?<=[\w¢])(?![\w²³^])"
+        rf"(?:[ -]|(?=[kcm]?[gmlL]|lbs?|oz|ft|¢|c\b))({unit_names('en')})(?<=[\w¢])(?![\w²³^])"
         # 5 kg/day and "60 meters a minute" are rates.
         r"(?! (?:and )?\d| ?/| (?:per|an?|each|every) (?:second|minute|hour|day|week|month|year)\b)"
     ),
@@ -116,6 +118,14 @@ _ASKED_UNIT = {
     ),
 }
 _ASKED_POWER = re.compile(r"(?:多少|几)个?(?:平方|立方)(千米|[分厘毫]?米)(?![/／每])")
+# Edges of the cube or the square: a liter is a cubic decimeter.
+_EDGES = {
+    "en": {"liters": "decimeters", "milliliters": "centimeters"},
+    "zh": {"升": "分米", "毫升": "厘米", "公顷": "百米"},
+}
+_MAX_EDGE = 100  # largest unit of a length, in edges
+# 比例尺是1:500000, but not a proportion such as 1:3.
+_MAP_SCALE = re.compile(r"比例尺.{0,10}?1\s?[:：∶]\s?\d{3}")
 # Words of scales and proportions, and percentages, by which the quantities of a text keep their units. A percentage
 # of a quantity may be asked for in another unit: 2千克盐水，含盐15%，有盐多少克.
 _PROPORTIONS = re.compile(r"∶|[/／]|\d\s?[:：]\s?\d|比例|之比|的比|图上|地图")
@@ -156,8 +166,8 @@ _UNIT_OF_A_RATE = {
     "zh": re.compile(rf"(?:每|[元块角毛]钱?\s?[一1]\s?)({unit_names('zh')})(?![A-Za-z²³^方])"),
     "en": re.compile(rf"\d ?({unit_names('en')}) (?:per|an?|each|every) (?:second|minute|hour|day|week|month|year)\b"),
 }
-_WITH_UNITS_OF_RATES = {UNITS["zh"][name].measure for name in ("米", "克", "升")}
-_AREA_OR_VOLUME = re.compile(r"(?:平方|立方)(千米|[分厘毫]?米)|升|公顷|亩|\^|\*\*|[²³㎡㎥]")
+_WITH_UNITS_OF_RATES = {UNITS["zh"][name].measure for name in ("米", "克", "升", "平方米")}
+_AREA_OR_VOLUME = re.compile(r"(?:平方|立方)(千米|[分厘毫]?米)|毫升|升|公顷|亩|\^|\*\*|[²³㎡㎥]")
 _AREA_WITHOUT_UNIT = re.compile("面积|体积|容积")
 
 
@@ -166,10 +176,11 @@ def convert_units(text: str, mentions: list[NumberMention], language: str) -> li
     Convert quantities to the unit that the question asks for: "长2米，剪去45厘米，还剩多少厘米" has 200 and 45 厘米.
 
     Quantities in different units that the question does not ask for get the smallest of these units (2 kg and 400 g).
-    In Chinese texts, lengths also get the unit of an area or a volume that is asked for, and quantities that of a rate
-    (4元一斤，买3公斤). In longer English texts, quantities of time, feet and money are converted only where the units
-    differ and the question asks for one of them, since the solvers learned these constants. Texts with scales or
-    proportions, and most with rates for units of time, are left unchanged.
+    Lengths get decimeters if the question asks for liters. In Chinese texts, lengths also get the unit of an area or
+    a volume that is asked for, and quantities that of a rate (4元一斤，买3公斤). In longer English texts, quantities of
+    time, feet and money are converted only where the units differ and the question asks for one of them, since the
+    solvers learned these constants. Texts with scales or proportions (but for lengths and scales of maps in Chinese), and most with rates for units of time, are left
+    unchanged.
     """
     quantities: dict[int, list[_Quantity]] = {}
     for index, mention in enumerate(mentions):
@@ -183,7 +194,7 @@ def convert_units(text: str, mentions: list[NumberMention], language: str) -> li
     asked = asked_units[-1].lower() if asked_units else None
     converted = list(mentions)
     for measure, measured in quantities.items():
-        if _keep_units(text, measure, language, asked):
+        if _keep_units(text, measure, measured, language, asked):
             continue
         target = _FIND_TARGET[language](text, mentions, measure, measured, asked)
         if target is not None:
@@ -192,10 +203,14 @@ def convert_units(text: str, mentions: list[NumberMention], language: str) -> li
     return converted
 
 
-def _keep_units(text: str, measure: int, language: str, asked: str | None) -> bool:
+def _keep_units(text: str, measure: int, quantities: list[_Quantity], language: str, asked: str | None) -> bool:
     """Return whether the quantities of a measure keep their units because of a scale, proportion or rate."""
-    if language == "zh" and asked is not None and measure in _WITH_UNITS_OF_RATES:
-        if UNITS["zh"][asked].measure == measure:
+    if language == "zh" and asked is not None:
+        is_asked_for = UNITS["zh"][asked].measure == measure
+        if is_asked_for and measure == _LENGTH and _MAP_SCALE.search(text):
+            return False
+        is_edge = measure == _LENGTH and _edge_of(asked, quantities, language) is not None
+        if is_edge or (is_asked_for and measure in _WITH_UNITS_OF_RATES):
             return _PROPORTIONS.search(text) is not None
     is_next_to_rates = measure in _NEXT_TO_RATES[language] or len(text) <= _MAX_SHORT[language]
     patterns = _SCALES if is_next_to_rates else _RATES
@@ -216,6 +231,9 @@ def _english_target(
         # "How many cents are 3 dollars?" is a conversion itself.
         if is_unfamiliar and len(mentions) > 1:
             sizes.add(units[asked].size)
+    elif measure == units["meters"].measure and (edge := _edge_of(asked, quantities, "en")) is not None:
+        target = edge
+        sizes.add(units[target].size)
     elif is_unfamiliar and (unit_of_a_rate := _unit_of_a_rate(text, measure, "en")) is not None:
         target = unit_of_a_rate
         sizes.add(units[target].size)
@@ -234,7 +252,10 @@ def _chinese_target(
     """Return the name of the unit to which the quantities of a measure in a Chinese text are converted, or `None`."""
     units = UNITS["zh"]
     sizes = {units[quantity.name].size for quantity in quantities}
-    powers = _ASKED_POWER.findall(text)
+    length_unit = None
+    if measure == _LENGTH:
+        powers = _ASKED_POWER.findall(text)
+        length_unit = powers[-1] if powers else _edge_of(asked, quantities, "zh")
     unit_of_a_rate = None
     if measure in _WITH_UNITS_OF_RATES:
         unit_of_a_rate = _unit_of_a_rate(text, measure, "zh")
@@ -243,8 +264,8 @@ def _chinese_target(
         # 440000平方米合多少公顷 is a conversion itself.
         if len(mentions) > 1:
             sizes.add(units[target].size)
-    elif measure == _LENGTH and powers:
-        target = powers[-1]
+    elif length_unit is not None:
+        target = length_unit
         sizes.add(units[target].size)
     elif unit_of_a_rate is not None:
         target = unit_of_a_rate
@@ -257,10 +278,32 @@ def _chinese_target(
         return None
     if len(sizes) < 2:
         return None
-    # Lengths must fit to areas and volumes.
-    if measure == _LENGTH and any(name != target for name in _AREA_OR_VOLUME.findall(text)):
+    if measure == _LENGTH and not _fits_areas_and_volumes(text, target):
         return None
     return target
+
+
+def _edge_of(asked: str | None, lengths: list[_Quantity], language: str) -> str | None:
+    """Return the unit of lengths for an area or a volume that is asked for in a unit of its own, or `None`."""
+    if asked is None:
+        return None
+    edge = _EDGES[language].get(_WRITTEN_NAMES[language].get(asked, asked))
+    if edge is None:
+        return None
+    units = UNITS[language]
+    # 100 km for 8 liters of fuel are no edge.
+    if any(units[length.name].size > _MAX_EDGE * units[edge].size for length in lengths):
+        return None
+    return edge
+
+
+def _fits_areas_and_volumes(text: str, length_unit: str) -> bool:
+    """Return whether all areas and volumes of a Chinese text are powers of a unit of lengths."""
+    for power in _AREA_OR_VOLUME.finditer(text):
+        edge = power[1] or _EDGES["zh"].get(power[0])
+        if edge != length_unit:
+            return False
+    return True
 
 
 def _rates_for_measures() -> dict[int, re.Pattern[str]]:

@@ -50,6 +50,19 @@ def test_sizes_of_units():
             "长[NUM]米，截面积[NUM]平方分米，体积多少立方米？",
             ["1.5", "8"],
         ),
+        # To the unit of length of the volume that is asked for: a liter is a cubic decimeter.
+        ("长50厘米，宽30厘米，高4分米，装水多少升？", "长[NUM]分米，宽[NUM]分米，高[NUM]分米，装水多少升？", ["5", "3", "4"]),
+        ("长2分米，宽8cm，水深5cm，有水多少毫升？", "长[NUM]厘米，宽[NUM]cm，水深[NUM]cm，有水多少毫升？", ["20", "8", "5"]),
+        ("底面积20平方厘米，高8厘米，能装多少升？", "底面积[NUM]平方厘米，高[NUM]厘米，能装多少升？", ["20", "8"]),
+        ("每行1千米用油0.036升，行100千米要多少升？", "每行[NUM]千米用油[NUM]升，行[NUM]千米要多少升？", ["1", "0.036", "100"]),
+        # A hectare is the square of 100 meters.
+        ("地长200米，宽150米，是多少公顷？", "地长[NUM]百米，宽[NUM]百米，是多少公顷？", ["2", "1.5"]),
+        # To the unit of a rate for an area.
+        ("地有3公顷，每平方米收0.8千克，共收多少千克？", "地有[NUM]平方米，每平方米收[NUM]千克，共收多少千克？", ["30000", "0.8"]),
+        # Lengths on a map to the unit that is asked for, and actual lengths likewise.
+        ("比例尺是1:500000，图上3厘米，实际多少千米？", "比例尺是[NUM]:[NUM]，图上[NUM]千米，实际多少千米？", ["1", "500000", "0.00003"]),
+        ("比例尺1：4000，实际80米，图上多少厘米？", "比例尺[NUM]：[NUM]，实际[NUM]厘米，图上多少厘米？", ["1", "4000", "8000"]),
+        ("比例尺1:6000000，图上5厘米，每小时行60千米，要几小时？", "比例尺[NUM]:[NUM]，图上[NUM]厘米，每小时行[NUM]千米，要几小时？", ["1", "6000000", "5", "60"]),
         # A conversion of one number, times in rates, scales, lengths beside other areas, and other measures stay.
         ("绳子长2米，合多少厘米？", "绳子长[NUM]米，合多少厘米？", ["2"]),
         ("每小时行60千米，走了2小时，走了多少分钟？", "每小时行[NUM]千米，走了[NUM]小时，走了多少分钟？", ["60", "2"]),
@@ -72,6 +85,21 @@ def test_english_quantities():
     assert result.notes == ("3 feet was read as 36 inches, the unit of the question or of another quantity",)
     rate = "He runs 3 feet per second for 20 inches. How many inches?"
     assert [mention.value for mention in find_numbers(rate, "en", number_reading="people")] == [3, 20]
+
+
+def test_lengths_for_a_volume_in_liters():
+    text = "A tank is 60 cm long, 30 cm wide and 5 decimeters high. How many liters does it hold?"
+    result = mask_numbers(text, "en", number_reading="people")
+    expected = "A tank is [NUM] decimeters long, [NUM] decimeters wide and [NUM] decimeters high. How many liters does it hold?"
+    assert result.text() == expected
+    assert [mention.literal for mention in result.mentions] == ["6", "3", "5"]
+
+
+def test_cents_as_people_write_them():
+    text = "Gum is 25c a pack. How many dollars do 8 packs cost?"
+    result = mask_numbers(text, "en", number_reading="people")
+    assert result.text() == "Gum is [NUM] dollars a pack. How many dollars do [NUM] packs cost?"
+    assert [mention.literal for mention in result.mentions] == ["0.25", "8"]
 
 
 def test_a_third_of_a_unit_is_exact():
