@@ -54,6 +54,8 @@ class StoryKind:
             two decimals) or `"fraction"` (any); `"negative"` stands for whole numbers that may be below zero.
         counted_ends (`str`, *optional*): Which of the dates `{start}` and `{end}` of the texts are counted as days:
             `"both"`, `"one"` or `"none"`. `{days}` in the equation is the number of days.
+        unit_factors (`dict[str, str]`, *optional*): For each placeholder of a number that is read in another unit, the
+            factor: `"1/100"` for 200米 in a question for 公顷, which is read as 2百米. The equation has 2.
 
     Raises:
         ValueError: If a field is missing, unknown or invalid. The message names the kind and the field.
@@ -68,6 +70,7 @@ class StoryKind:
     constants: list[str] = field(default_factory=list)
     answers: str = "whole"
     counted_ends: str | None = None
+    unit_factors: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self):
         for name in ("texts", "questions"):
@@ -100,6 +103,9 @@ class StoryKind:
         unknown = _placeholders(self.equation) - known_in_equation
         if unknown:
             raise ValueError(f"Kind {self.name!r}: `equation` has the unknown placeholder {sorted(unknown)[0]!r}.")
+        unknown = set(self.unit_factors) - set(self.numbers)
+        if unknown:
+            raise ValueError(f"Kind {self.name!r}: `unit_factors` has the unknown placeholder {sorted(unknown)[0]!r}.")
 
     @classmethod
     def from_table(cls, table: Mapping[str, Any]) -> Self:
@@ -128,14 +134,15 @@ class StoryKind:
             dates = choose_dates(self.counted_ends, language, rng)
             words.update(start=dates.start, end=dates.end)
             numbers[_DAYS] = Fraction(dates.num_days)
+        text = pattern.format(**words, **_literals_of(numbers))
+        for name, factor in self.unit_factors.items():
+            numbers[name] *= Fraction(factor)
         names_in_text = {*_placeholders(pattern), _DAYS}
         in_text = [number for name, number in numbers.items() if name in names_in_text]
         if len(set(in_text) - self.constant_values) < len(in_text):
             # Which of two equal numbers the equation means would be a guess.
             return None
-        literals = {name: literal_of(number) for name, number in numbers.items()}
-        text = pattern.format(**words, **literals)
-        equation = self.equation.format(**literals)
+        equation = self.equation.format(**_literals_of(numbers))
         answer = _value_of(equation)
         if answer is None or not _is_possible(answer, self.answers):
             return None
@@ -169,6 +176,11 @@ def load_story_kinds(path: str | Path) -> list[StoryKind]:
 def _placeholders(pattern: str) -> set[str]:
     """Return the names of the placeholders in a text or an equation."""
     return {name for _, name, _, _ in Formatter().parse(pattern) if name is not None}
+
+
+def _literals_of(numbers: Mapping[str, Fraction]) -> dict[str, str]:
+    """Return numbers as they are written in texts and equations."""
+    return {name: literal_of(number) for name, number in numbers.items()}
 
 
 def _choose_number(values: list[Any] | str, rng: random.Random) -> Fraction:

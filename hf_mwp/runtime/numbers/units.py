@@ -176,11 +176,11 @@ def convert_units(text: str, mentions: list[NumberMention], language: str) -> li
     Convert quantities to the unit that the question asks for: "长2米，剪去45厘米，还剩多少厘米" has 200 and 45 厘米.
 
     Quantities in different units that the question does not ask for get the smallest of these units (2 kg and 400 g).
-    Lengths get decimeters if the question asks for liters. In Chinese texts, lengths also get the unit of an area or
-    a volume that is asked for, and quantities that of a rate (4元一斤，买3公斤). In longer English texts, quantities of
+    Lengths get decimeters if the question asks for liters. In Chinese texts, lengths also get the unit of an area or a
+    volume that is asked for, and quantities that of a rate (4元一斤，买3公斤). In longer English texts, quantities of
     time, feet and money are converted only where the units differ and the question asks for one of them, since the
-    solvers learned these constants. Texts with scales or proportions (but for lengths and scales of maps in Chinese), and most with rates for units of time, are left
-    unchanged.
+    solvers learned these constants. Texts with scales or proportions (but for lengths and scales of maps in Chinese),
+    and most with rates for units of time, are left unchanged.
     """
     quantities: dict[int, list[_Quantity]] = {}
     for index, mention in enumerate(mentions):

@@ -50,6 +50,22 @@ def test_constants_are_named():
     assert write(**{**changes, "constants": ["0.5", "3"]}) is None
 
 
+def test_numbers_that_are_read_in_another_unit():
+    kind = StoryKind.from_table(
+        {
+            "name": "field",
+            "texts": ["地长{a}米，宽{b}米，"],
+            "questions": ["面积是多少公顷？"],
+            "equation": "{a}*{b}",
+            "numbers": {"a": [200], "b": [150]},
+            "unit_factors": {"a": "1/100", "b": "1/100"},
+        }
+    )
+    problem = kind.try_to_write("7", "zh", random.Random(0))
+    assert (problem.text, problem.equation, problem.answer) == ("地长200米，宽150米，面积是多少公顷？", "2*1.5", "3")
+    assert problem.agrees()
+
+
 def test_words_and_people():
     changes = {"texts": ["{name} and {other} buy {count} {thing} for ${price} each and pay ${paid}."]}
     problem = write(words={"thing": ["kites"]}, **changes)
@@ -93,6 +109,7 @@ def _read_dates(text):
         ({"counted_ends": "two"}, "`counted_ends` must be one of both, one, none, not 'two'"),
         ({"texts": ["From {start} to {end}, {name} works."]}, "has the unknown placeholder 'end'"),
         ({"equation": "{price}*{days}"}, "`equation` has the unknown placeholder 'days'"),
+        ({"unit_factors": {"cost": "1/10"}}, "`unit_factors` has the unknown placeholder 'cost'"),
     ],
 )
 def test_invalid_kinds(changes, message):

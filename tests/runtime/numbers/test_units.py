@@ -90,8 +90,8 @@ def test_english_quantities():
 def test_lengths_for_a_volume_in_liters():
     text = "A tank is 60 cm long, 30 cm wide and 5 decimeters high. How many liters does it hold?"
     result = mask_numbers(text, "en", number_reading="people")
-    expected = "A tank is [NUM] decimeters long, [NUM] decimeters wide and [NUM] decimeters high. How many liters does it hold?"
-    assert result.text() == expected
+    edges = "A tank is [NUM] decimeters long, [NUM] decimeters wide and [NUM] decimeters high."
+    assert result.text() == f"{edges} How many liters does it hold?"
     assert [mention.literal for mention in result.mentions] == ["6", "3", "5"]
 
 
