@@ -26,7 +26,7 @@ def write_stories(
         language (`str`, *optional*, defaults to `"en"`): `"en"` or `"zh"`.
         kinds_file (`str` or `Path`, *optional*): TOML file with your own kinds, one table `[[kinds]]` for each, whose
             fields are those of [`StoryKind`]. By default, one of the files of this package, which have
-            more than 300 kinds each.
+            more than 500 kinds each.
 
     Yields:
         [`MathWordProblem`]: Problems with equation and answer; their `kind` is the name of the kind, and their ids are
