@@ -154,7 +154,7 @@ ENGLISH_AMOUNTS = (
     NumberForm(
         "feet and inches in words",
         re.compile(
-            rf"\b(?P<feet>\d|{ONE_TO_NINE})[\s-](?:ft\.?|foot|feet)[\s-](?P<inches>\d{{1,2}}|{BELOW_100})(?=\stall\b|[.;?!](?!\d))",
+            rf"\b(?P<feet>\d|{ONE_TO_NINE})[\s-](?:ft\.?|foot|feet)[\s-](?P<inches>\d{{1,2}}|{BELOW_100})(?=\stall\b|[.;?!](?!\d)|,\show\b)",
             IGNORE_CASE,
         ),
         _feet_and_inches,
@@ -164,7 +164,7 @@ ENGLISH_AMOUNTS = (
         "several units",
         re.compile(
             rf"\b(?P<first>{_DIGITS}|(?:an?|{BELOW_100})(?=[\s-]))[\s-]?(?P<large_unit>(?P<large>{_SPELLINGS})s?)"
-            rf"(?P<gap>\.?,?\s(?:(?:and|&)\s)?|(?=\d))(?P<second>{_DIGITS}|{BELOW_100}(?=[\s-]))[\s-]?(?P<small>{_SPELLINGS})s?\b"
+            rf"(?P<gap>\.?,?\s(?:(?:and|&|n)\s)?|(?=\d))(?P<second>{_DIGITS}|{BELOW_100}(?=[\s-]))[\s-]?(?P<small>{_SPELLINGS})s?\b"
             r"(?:\.(?=\s(?:tall|long|wide|high|deep|of|and|per)\b))?",
             IGNORE_CASE,
         ),

@@ -15,6 +15,7 @@ _DENOMINATORS = {
 _DENOMINATOR_NAMES = [name for name in _DENOMINATORS if name != "half"]
 _DENOMINATOR = "|".join(_DENOMINATOR_NAMES)
 _AFTER_FRACTION = re.compile(r"\s+(?:of|the|as|full|empty|done|finished|complete)\b")
+_AFTER_CHANGE = re.compile(r"[.,;?!]|\s*\Z|\s(?:from|to|in|on|since|this|last|each|every|and|when|after)\b")
 _MULTIPLES = {"couple": 2, "score": 20, "gross": 144}
 _SCALES = {"dozen": 12, "hundred": 100, "thousand": 1000, "million": 10**6, "billion": 10**9}
 _SCALE = "|".join(_SCALES)
@@ -95,10 +96,12 @@ def _mixed_in_words(match: re.Match[str], text: str) -> FormMatch:
 
 
 def _fraction_in_words(match: re.Match[str], text: str) -> FormMatch | None:
-    """Two thirds, three-fourths of, a quarter of."""
+    """Two thirds, three-fourths of, a quarter of, reduced by one third."""
     numerator = number_of(match["numerator"])
     denominator = _DENOMINATORS[match["denominator"].lower()]
     is_clear = "-" in match[0] or _AFTER_FRACTION.match(text[match.end() : match.end() + 8]) is not None
+    if text.endswith(" by ", 0, match.start()):
+        is_clear = is_clear or _AFTER_CHANGE.match(text, match.end()) is not None
     # "a third grade", "two quarters" of a dollar and "the two fifth graders" are no fractions.
     if numerator == 1:
         is_fraction = is_clear and not match["plural"]
@@ -142,6 +145,12 @@ def _multiple(match: re.Match[str], text: str) -> FormMatch:
 def _times(match: re.Match[str], text: str) -> FormMatch:
     """4x as many, 4x more."""
     return number_match(match, number_of(match["number"]), unit=" times")
+
+
+def _overtime(match: re.Match[str], text: str) -> FormMatch:
+    """Time and a half, double time: multiples of a wage."""
+    multiple = 2 if match["double"] else Fraction(3, 2)
+    return number_match(match, multiple, unit=" times")
 
 
 def _couple_of_a_scale(match: re.Match[str], text: str) -> FormMatch:
@@ -266,6 +275,16 @@ ENGLISH_SHARES = (
         ),
         _times,
         "x",
+    ),
+    NumberForm(
+        "overtime",
+        re.compile(
+            r"\b(?:time[\s-]and[\s-]a[\s-]half|(?P<double>double[\s-]time))"
+            r"(?=[.,;?!]|\s(?:for|on|after|pay|over|when|if|and|is)\b|\s*\Z)",
+            IGNORE_CASE,
+        ),
+        _overtime,
+        "time",
     ),
     NumberForm(
         "couple of a scale",

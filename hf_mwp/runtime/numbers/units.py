@@ -112,7 +112,8 @@ _ASKED_UNIT = {
     "zh": re.compile(rf"(?:多少|几)(?:个)?({unit_names('zh')})(?![A-Za-z²³^*/／每])"),
     "en": re.compile(
         r"\b(?:how many(?: more| total)?"
-        r"|(?:how much|find|what(?:'s| is| was| will)|calculate|work out) [^.?!]{1,80} in)"
+        r"|(?:how (?:much|far|long|tall|high|wide|deep|heavy)|find|what(?:'s| is| was| will)|calculate|work out)"
+        r" [^.?!]{1,80} in)"
         rf" ({unit_names('en')})\b(?! per\b)",
         re.IGNORECASE,
     ),
@@ -131,7 +132,10 @@ _MAP_SCALE = re.compile(r"比例尺.{0,10}?1\s?[:：∶]\s?\d{3}")
 _PROPORTIONS = re.compile(r"∶|[/／]|\d\s?[:：]\s?\d|比例|之比|的比|图上|地图")
 _SCALES = {
     "zh": re.compile(r"∶|[%/／]|\d\s?[:：]\s?\d|比例|之比|的比|图上|地图|率"),
-    "en": re.compile(r"\b(?:per ?cent|pct|rates?|ratio)\b|[%/=]|\b(?:1|one) [a-z]+ (?:is|equals|has)\b"),
+    "en": re.compile(
+        r"\b(?:per ?cent|pct|rates?|ratio|(?:stands? for|represents?)(?= \d))\b"
+        r"|[%/=]|\b(?:1|one) [a-z]+ (?:is|equals|has)\b"
+    ),
 }
 _RATES = {
     "zh": re.compile(
@@ -224,6 +228,7 @@ def _english_target(
     units = UNITS["en"]
     sizes = {units[quantity.name].size for quantity in quantities}
     is_unfamiliar = measure in _UNFAMILIAR or len(text) <= MAX_SHORT
+    unit_of_a_rate = _unit_of_a_rate(text, measure, "en")
     if asked is not None and units[asked].measure == measure:
         target = asked
         if asked.startswith("dollar") and _has_dollar_sign(text, mentions):
@@ -234,7 +239,7 @@ def _english_target(
     elif measure == units["meters"].measure and (edge := _edge_of(asked, quantities, "en")) is not None:
         target = edge
         sizes.add(units[target].size)
-    elif is_unfamiliar and (unit_of_a_rate := _unit_of_a_rate(text, measure, "en")) is not None:
+    elif is_unfamiliar and unit_of_a_rate is not None:
         target = unit_of_a_rate
         sizes.add(units[target].size)
     elif is_unfamiliar:
@@ -242,6 +247,9 @@ def _english_target(
     else:
         return None
     if is_unfamiliar and _RATES_FOR_MEASURES[measure].search(text):
+        return None
+    if unit_of_a_rate is not None and units[unit_of_a_rate].size != units[target].size:
+        # Quantities keep the unit of 2 inches per month.
         return None
     return target if len(sizes) > 1 else None
 
