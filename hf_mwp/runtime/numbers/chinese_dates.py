@@ -1,4 +1,4 @@
-"""Forms of intervals between dates in Chinese texts: 7月5日到7月16日每天 has 12 days."""
+"""Forms of intervals between dates in Chinese texts: 7月5日到7月16日每天 and 今天8月20日，9月1日开学 have 12 days."""
 
 import re
 from dataclasses import replace
@@ -8,6 +8,7 @@ from .number_form import CONTEXT, FormMatch, NumberForm, asks_for, no_number, nu
 
 
 _EACH_DAY = re.compile("每天|每日|天天|平均每")
+_NIGHT = re.compile("每晚|[一1]晚|(?:多少|几)晚|住宿|入住")
 _NOT_COUNTED = "[^，,。；;？?]{0,3}不(?:算|包括|包含|计)"
 _WITHOUT_A_DAY = re.compile(
     f"(?:[头尾首末]|[那这当后一][一]?[天日]|[日号]){_NOT_COUNTED}|不(?:算|包括|包含|计)[头尾首末]"
@@ -30,24 +31,30 @@ def _year_of(text: str) -> int:
     return _LEAP_YEAR if "闰年" in text else _COMMON_YEAR
 
 
+def _days_between(first: re.Match[str], last: re.Match[str], text: str) -> int | None:
+    """Return the number of days from a date to a later one, or `None` if there is none."""
+    year = _year_of(text_around(first, text))
+    month = int(first["first_month"])
+    try:
+        first_date = date(year, month, int(first["first_day"]))
+        last_date = date(year, int(last["last_month"] or month), int(last["last_day"]))
+    except ValueError:
+        return None
+    num_days = (last_date - first_date).days
+    return num_days if num_days > 0 else None
+
+
 def _count_days(first: re.Match[str], last: re.Match[str], text: str) -> int | None:
     """Return the number of days from a date to another in a text that has a number for each day or asks for the days:
-    with both days, unless the text says that one or both are not counted."""
+    with both days, unless the text says that one or both are not counted. Nights in a hotel are one less."""
     around = text_around(first, text)
-    if not _EACH_DAY.search(around) and not asks_for("(?:多少|几)天", text):
+    if not _EACH_DAY.search(around) and not _NIGHT.search(around) and not asks_for("(?:多少|几)天", text):
         return None
     if asks_for("几月|几[日号]|哪天|哪一天", text):
         return None
-    first_month = int(first["first_month"])
-    year = _year_of(around)
-    try:
-        first_date = date(year, first_month, int(first["first_day"]))
-        last_date = date(year, int(last["last_month"] or first_month), int(last["last_day"]))
-    except ValueError:
-        return None
-    if last_date <= first_date:
-        return None
-    num_days = (last_date - first_date).days
+    num_days = _days_between(first, last, text)
+    if num_days is None or _NIGHT.search(around):
+        return num_days
     if _WITHOUT_BOTH_DAYS.search(around):
         return num_days - 1
     return num_days if _WITHOUT_A_DAY.search(around) else num_days + 1
@@ -82,6 +89,22 @@ def _end(match: re.Match[str], text: str) -> FormMatch | None:
     return replace(number_match(match, num_days, unit="天"), note=note)
 
 
+def _days_until(match: re.Match[str], text: str) -> FormMatch | None:
+    """今天8月20日，9月1日开学，还有几天: 12天. 7月3日入住，7月6日退房: 3天."""
+    around = text_around(match, text)
+    if not asks_for(_DAYS_UNTIL, text) and not _NIGHT.search(around):
+        return None
+    num_days = _days_between(match, match, text)
+    if num_days is None or len(_DATE.findall(around)) != 2:
+        return None
+    read = number_match(match, num_days, unit="天")
+    return replace(read, note=f"{match[0]} was read as {num_days}天")
+
+
+_DATE = re.compile(r"\d{1,2}月\d{1,2}[日号]")
+_DAYS_UNTIL = "(?:还有|还剩|还要[过等]?|再过|相隔|相差|隔了?)(?:多少|几)天"
+
+
 CHINESE_DATES = (
     NumberForm(
         "intervals of dates",
@@ -89,6 +112,15 @@ CHINESE_DATES = (
             rf"{_FIRST_DATE}(?:起|开始|[放住休用读写学干看吃])?\s?(?:到|至|[~～—–-]{{1,2}})\s?{_LAST_DATE}(?:为?止|结束)?"
         ),
         _interval,
+        "月",
+    ),
+    NumberForm(
+        "days until a date",
+        re.compile(
+            rf"{_FIRST_DATE}(?:入住|住进)?[，,\s]?(?:离|距离?)?[^，,。；;？?\d]{{0,8}}?"
+            r"(?P<last_month>\d{1,2})月(?P<last_day>\d{1,2})[日号]"
+        ),
+        _days_until,
         "月",
     ),
     NumberForm("included days", re.compile(r"[（(](?:包括|包含|含)\d{1,2}[日号][)）]"), no_number, "包 含"),

@@ -62,14 +62,27 @@ _STAIRS = re.compile("[楼层阶级梯]")
 
 # Words in which a numeral before a unit is no number of the problem: ordinals (第三天), references to things that the
 # text has named before (这两个, 甲乙两人, 相邻两棵, 两车), names (三角形, 百位), numbers themselves (两个数的和).
-_NOT_BEFORE = "(?<![第周这那前后上下头每甲乙丙丁师徒邻A-Za-z])(?<!星期)"
+_NOT_BEFORE = "(?<![第周这那前上下头每甲乙丙丁师徒邻A-Za-z])(?<!(?<![以之然])后)(?<!星期)"
+_TENS = "[二三四五六七八九]?十[一二三四五六七八九]?"
 _SMALL = "[两一二三四五六七八九]"
-_REFERENCE = "[两二](?=[人车种题组座艘队位头幢栋])"
+_REFERENCE = "[两二](?=[人车种题组座艘队位头幢栋站轮夜]|季度|同学|朋友|学生|工人)"
 _NO_COUNT_OF_NUMBERS = "(?!个(?:不同的?|连续的?|相邻的?)?(?:自然数|数|整数|偶数|奇数|质数|分数|小数|加数|因数))"
 _NOT_AFTER = f"{_NO_COUNT_OF_NUMBERS}(?!角(?:形|板|尺|星|茴|洲|梅)|边形|面体|人称|位数|年级|年[(（]|月份|元[一二]次)"
 _CLAUSE_ENDS = "，,。．；;？?！!"
 _QUESTION_WORD = re.compile("多少|几")
 _SIZE = "(?:元|千克|公斤|克|吨|毫升|升|平方米|平方分米|平方厘米|千米|公里|分米|厘米|毫米|米|小时|个小时|分钟|秒|岁)"
+
+
+_WAY_BETWEEN_FLOORS = re.compile(
+    "从[一二三四五六七八九十]{1,3}[楼层][^，,。]{0,4}[到至][一二三四五六七八九十]{1,3}[楼层]"
+)
+
+
+def _floor(match: re.Match[str], text: str) -> FormMatch | None:
+    """从一楼爬到三楼, in a text about the way between floors."""
+    if not _WAY_BETWEEN_FLOORS.search(text_around(match, text)):
+        return None
+    return _numeral(match, text)
 
 
 def _ordinal(match: re.Match[str], text: str) -> FormMatch | None:
@@ -141,7 +154,7 @@ CHINESE_FORMS = (
     NumberForm(
         "numerals of two characters, or before sizes",
         re.compile(
-            rf"{START}{_NOT_BEFORE}(?P<number>(?!十分(?!钟)|[十百千]+位)(?:(?=.{{0,3}}[十百千廿卅])[一二两三四五六七八九十百廿卅]{CHARACTER}{{1,8}}"
+            rf"{START}(?<!万){_NOT_BEFORE}(?P<number>(?!十分(?!钟)|[十百千]+位)(?:(?=.{{0,3}}[十百千廿卅])[一二两三四五六七八九十百廿卅]{CHARACTER}{{1,8}}"
             rf"(?={UNIT}|(?<!两)分(?![之钟米给])|[度下字里])|(?:[二三四五六七八九]|两(?=[千公厘分毫]米|[吨升元小])|十)(?={_SIZE}))){_NOT_AFTER}"
         ),
         _numeral,
@@ -204,6 +217,8 @@ CHINESE_FORMS = (
         re.compile(
             r"(?<![A-Za-z\d])(?:[GDKTZC]\d{1,4}(?=次|列车)|[Mm][Pp][34]|H2O|CO2|A[34](?=纸|大小|打印))"
             r"|第\d{1,3}(?=届)|(?<=[一二三四五六])[(（]\d{1,2}[)）](?=班)|\d{1,3}(?=号(?:选手|运动员|队员|同学|座位))"
+            r"|(?<![A-Za-z\d])[45](?=G(?:套餐|网|手机|卡|时代))|(?<=iPhone)\s?\d{1,2}|4(?=S店)|(?<!\d)9[258](?=号(?:汽|柴)?油)"
+            r"|(?<=双)1[12](?!\d)|(?<!\d)618(?=大促|活动|[买期打购当那])|(?<!\d)520(?=那天|当天)|(?<!\d)[6-9]0(?=后)|(?<!\d)1[3-9]\d{9}(?!\d)"
         ),
         no_number,
     ),
@@ -215,15 +230,34 @@ CHINESE_COUNTS = (
     NumberForm(
         "first and last days",
         re.compile(
-            r"(?<=[前后])(?P<number>[两三四五六七八九]|十[一二三四五六七八九]?)(?=(?:天|个月|个?小时|分钟|周|次|年)[里内]?(?:平均)?每)"
+            rf"(?<=[前后])(?P<number>[两三四五六七八九]|{_TENS})"
+            r"(?=(?:天|个月|个?小时|分钟|周|次|年)(?:[里内]?(?:平均)?每|小?测|考试|平均\d))"
         ),
         _numeral,
         "前 后",
     ),
     NumberForm(
+        "days of a week",
+        re.compile("(?:(?<=[一每]周)|(?<=[一每]星期))(?P<number>[二三四五六七])(?=天)"),
+        _numeral,
+        "周 星期",
+    ),
+    NumberForm(
+        "floors",
+        re.compile(r"(?:(?<=从)|(?<=[到至]))(?P<number>[一二三四五六七八九十]{1,3})(?=[楼层])"),
+        _floor,
+        "楼 层",
+    ),
+    NumberForm(
+        "subjects",
+        re.compile("(?P<number>[两三四五六七])(?=门(?:课|功课|学科|成绩|平均|总分|加起来|一共))"),
+        _numeral,
+        "门",
+    ),
+    NumberForm(
         "俩",
         re.compile(
-            r"(?:(?<=[有买吃用送给拿卖借了])(?P<number>[俩仨])|(?<=[哥姐妹弟])(?P<siblings>仨))(?!人|一(?!样|模)|[他她它们])"
+            r"(?:(?<=[有买吃用送给拿卖借了])(?P<number>[俩仨])|(?<=[哥姐妹弟])(?P<siblings>仨)|[俩仨](?=个?(?:钟头|小时|月|星期|礼拜)))(?!人|一(?!样|模)|[他她它们])"
         ),
         _counted_pair,
         "俩 仨",
@@ -261,6 +295,15 @@ CHINESE_COUNTS = (
         re.compile(rf"{START}(?P<number>{NUMERAL}万)(?=[，,。；;？?！!]|\Z)"),
         _numeral,
         "万",
+    ),
+    NumberForm(
+        "numerals at the end of a clause",
+        re.compile(
+            rf"{START}{_NOT_BEFORE}(?<![万初期年月日号点时分比之乘除])"
+            rf"(?P<number>[一二两三四五六七八九][十百千](?:{CHARACTER}){{0,5}})(?=[，。；,;？?！!\s]|\Z|打[\d一二三四五六七八九])"
+        ),
+        _numeral,
+        "十 百 千",
     ),
     NumberForm(
         "numerals before units",

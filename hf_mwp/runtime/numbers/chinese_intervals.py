@@ -10,6 +10,7 @@ from .number_form import FormMatch, NumberForm, asks_for, number_match, text_bes
 _AFTERNOON = ("下午", "晚上", "傍晚", "夜里")
 _TIME_OF_DAY = "上午|下午|早上|早晨|清晨|晚上|中午|凌晨|傍晚|夜里"
 _HOURS = r"\d{1,2}|[一二两三四五六七八九十]{1,3}"
+_MINUTES = r"\d{1,2}|[零一二三四五六七八九十]{1,3}"
 _OTHER_NUMBER = re.compile(r"[\d一二两三四五六七八九十]")
 
 
@@ -17,17 +18,17 @@ def _time(prefix: str) -> str:
     """Return the pattern of a time of the day, with names of groups that begin with a prefix."""
     return (
         rf"(?P<{prefix}_day>{_TIME_OF_DAY})?\s?(?P<{prefix}_hours>{_HOURS})"
-        rf"(?:[:：](?P<{prefix}_digits>\d\d)|(?:时|点钟?)(?:(?P<{prefix}_part>半|[一三]刻)|(?P<{prefix}_minutes>\d{{1,2}})分)?)"
+        rf"(?:[:：](?P<{prefix}_digits>\d\d)|(?:时|点钟?)(?:(?P<{prefix}_part>半|[一三]刻)|(?P<{prefix}_minutes>{_MINUTES})分(?!之))?)"
     )
 
 
 def _minutes(match: re.Match[str], prefix: str) -> Fraction | None:
     """Return the minutes from midnight to one of the times of an interval, or `None`."""
     hours = number_of(match[f"{prefix}_hours"])
-    minutes = Fraction(match[f"{prefix}_digits"] or match[f"{prefix}_minutes"] or 0)
+    minutes = number_of(match[f"{prefix}_digits"] or match[f"{prefix}_minutes"] or "零")
     if match[f"{prefix}_part"]:
         minutes = MINUTES_OF_PARTS[match[f"{prefix}_part"]]
-    if hours is None or hours > 24 or minutes >= 60:
+    if hours is None or minutes is None or hours > 24 or minutes >= 60:
         return None
     if match[f"{prefix}_day"] in _AFTERNOON and hours < 12:
         hours += 12

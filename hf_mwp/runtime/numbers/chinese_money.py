@@ -5,13 +5,13 @@ from fractions import Fraction
 
 from hf_mwp.runtime.expressions.numbers import to_half_width
 
-from .chinese_numbers import DIGITS, NUMBER, START, UNIT, number_of
+from .chinese_numbers import COUNTER, DIGITS, MEASURE, NUMBER, START, UNIT, number_of
 from .digit_numbers import literal_of
 from .number_form import FormMatch, NumberForm, asks_for, number_match, text_around
 
 
-_UNIT_OF_A_PRICE = "一[斤本个支盒瓶千公张根块袋枚包条杯升米吨件只双把顶束箱桶份碗]"
-_END_OF_AMOUNT = rf"包邮|[买卖/／]|[，。；、,;？?！!）)\s]|{_UNIT_OF_A_PRICE}|\Z|的|全部?[卖买]"
+_UNIT_OF_A_PRICE = rf"一(?:{COUNTER}|{MEASURE}|[次方度月面])|两(?:{COUNTER})"
+_END_OF_AMOUNT = rf"包邮|[买卖/／]|[，。；、,;？?！!）)\s]|{_UNIT_OF_A_PRICE}|\Z|的|全部?[卖买]|[加减和跟再]|[硬纸]币"
 
 
 def _shortened_money(match: re.Match[str], text: str) -> FormMatch | None:
@@ -187,7 +187,9 @@ CHINESE_MONEY = (
     ),
     NumberForm(
         "千 and 百",
-        re.compile(rf"(?<![\d.．])(?P<number>\d{{1,4}}(?:[.．]\d{{1,2}})?)(?P<scale>千(?![米克瓦升])|百)(?={UNIT})"),
+        re.compile(
+            rf"(?<![\d.．])(?P<number>\d{{1,4}}(?:[.．]\d{{1,2}})?)(?P<scale>千(?![米克瓦升])|百)(?={UNIT}|一(?:{UNIT})|[多来余，。；,;？?！!\s]|\Z)"
+        ),
         _hundreds_or_thousands,
         "千 百",
     ),

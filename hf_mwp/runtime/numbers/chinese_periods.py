@@ -36,6 +36,7 @@ _EACH_HOUR = re.compile(
 _HOUR = _Unit("小时", "个?小时|个?钟头|时", _EACH_HOUR)
 _DAY = _Unit("天", "[天日]", re.compile("每[天日]|天天|日均"))
 _MONTH = _Unit("个月", "个月", re.compile("每个?月|月租|月薪"))
+_QUARTER = _Unit("个季度", "个?季度", re.compile("每个?季度"))
 # The first unit with a rate in the text counts: 一年 has months in a text with 每月.
 _PERIODS = (
     _Period("分钟", _SECOND, 60),
@@ -44,6 +45,7 @@ _PERIODS = (
     _Period("星期|礼拜|周", _DAY, 7),
     _Period("季度", _MONTH, 3),
     _Period("年", _MONTH, 12),
+    _Period("年", _QUARTER, 4),
     _Period("年", _DAY, 365),
 )
 _NAME = "(?P<name>星期|礼拜|周|年|季度|昼夜|天|小时|钟头|分钟)"
@@ -87,6 +89,8 @@ def _in_units_of_the_rate(match: re.Match[str], text: str) -> FormMatch | None:
     if period is None or re.search(rf"每个?{match['name']}", around):
         return None
     number = Fraction(1, 2) if match["number"] == "半" else number_of(match["number"])
+    if number is not None and match["half"]:
+        number += Fraction(1, 2)
     if number is None or number > _MAX_NUMBER or (period.num_units * number).denominator != 1:
         return None
     return _units_match(match, period.num_units * number, period.unit)
@@ -160,7 +164,9 @@ def _units_match(match: re.Match[str], value: Fraction | int, unit: _Unit, group
 CHINESE_PERIODS = (
     NumberForm(
         "periods of a rate",
-        re.compile(rf"(?<![第每头上下这那前后四周])(?<!星期){START}(?P<number>半|{NUMBER})个?{_NAME}{_NOT_AFTER}"),
+        re.compile(
+            rf"(?<![第每头上下这那前后四周])(?<!星期){START}(?P<number>半|{NUMBER})个?{_NAME}(?P<half>半)?{_NOT_AFTER}"
+        ),
         _in_units_of_the_rate,
         "每 天天 日均 时速 月租 月薪 照 同样",
     ),
@@ -194,9 +200,9 @@ CHINESE_PERIODS = (
 PARTS_OF_AN_HOUR = (
     NumberForm(
         "parts of an hour",
-        re.compile(rf"(?<![时点零]){START}(?P<number>{NUMBER})分钟?(?![之米数])"),
+        re.compile(rf"(?<![时点零]){START}(?P<number>{NUMBER})\s?(?:分钟?|min)(?![之米数a-z])"),
         _part_of_an_hour,
-        "分",
+        "分 min",
     ),
 )
 """Forms for these solvers, after those of several units."""

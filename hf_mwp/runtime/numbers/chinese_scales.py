@@ -5,12 +5,15 @@ from fractions import Fraction
 
 from hf_mwp.runtime.expressions.numbers import to_half_width
 
-from .chinese_numbers import CHARACTERS, START, number_of
+from .chinese_numbers import CHARACTERS, COUNTER, MEASURE, START, number_of
 from .number_form import FormMatch, NumberForm, number_match
 
 
 _PART = r"(?:\d{1,3}(?:[.．]\d{1,2})?|[一二两三四五六七八九])"  # of a number in several scales
 _SCALES = {"万": 10_000, "千": 1000, "百": 100, "十": 10}
+_END_OF_NUMBER = rf"(?![\d.．{CHARACTERS}折成倍分点])"
+_UNIT_OF_A_PRICE = rf"(?=一(?:{COUNTER}|{MEASURE}))"  # 1万5一平
+_AFTER_ONE = r"(?=[元块，。；、,;？?！!）)\s]|\Z)"  # 1万一, but not 1.5万一年
 _PART_OF_SCALE = re.compile(rf"(零?)({_PART})([万千百十]?)")
 
 
@@ -41,7 +44,8 @@ CHINESE_SCALES = (
     NumberForm(
         "several scales",
         re.compile(
-            rf"{START}(?:{_PART}(?:[万百十]|千(?![米克瓦升]))零?){{1,4}}(?:[1-9一二三四五六七八九](?![\d.．{CHARACTERS}折成倍分点]))?"
+            rf"{START}(?:{_PART}(?:[万百十]|千(?![米克瓦升]))零?){{1,4}}"
+            rf"(?:[2-9二三四五六七八九](?:{_END_OF_NUMBER}|{_UNIT_OF_A_PRICE})|1{_END_OF_NUMBER}|一{_AFTER_ONE})?"
         ),
         _scaled,
         "万 千 百 十",

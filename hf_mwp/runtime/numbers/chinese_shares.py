@@ -74,9 +74,11 @@ def _discount(match: re.Match[str], text: str) -> FormMatch | None:
 
 
 _FOLDED = re.compile("绳|线|井|纸|布条|铁丝|彩带")
-_PRICE = re.compile("元|价|商店|商场|超市|促销")
-_BARE_DISCOUNT = re.compile(r"[，。；、,;！!）)\s]|价|买|促|大|活动|券|起|\Z")
-_DISCOUNT_BEFORE = re.compile(r"(?:打|打了|打出|降到|按|以|享受|享)[“「\"]?\Z")
+_PRICE = re.compile("元|块|钱|价|商店|商场|超市|促销")
+_BARE_DISCOUNT = re.compile(r"[再，。；、,;！!）)\s]|价|买|促|大|活动|券|起|\Z")
+_DISCOUNT_BEFORE = re.compile(
+    r"(?:打|打了|打出|降到|按|以|享受|享|先|再|第?[一二两三四五六七八九十\d][件杯双个份支盒瓶套张本])[“「\"]?\Z"
+)
 _DISCOUNT_AFTER = re.compile(r"[”」\"]?(?:出售|优惠|的优惠|销售|促销|酬宾|售|卖|的价格|的价钱|[以之]?后)")
 
 
@@ -125,6 +127,15 @@ def _times(match: re.Match[str], text: str) -> FormMatch | None:
     if match["number"][0].isdecimal() or match["number"] == "一":
         return None
     return number_match(match, value, group="number")
+
+
+def _points(match: re.Match[str], text: str) -> FormMatch | None:
+    """涨了5个点: 5%."""
+    value = number_of(match["number"])
+    if value is None:
+        return None
+    start = match.start("number")
+    return FormMatch(start, match.end(), value / 100, percent_literal(value))
 
 
 def _doublings(match: re.Match[str], text: str) -> FormMatch:
@@ -214,7 +225,7 @@ CHINESE_SHARES = (
         "tenths",
         re.compile(
             rf"{START}(?P<tenths>\d(?:[.．]\d)?|[一二两三四五六七八九])\s?成(?P<hundredths>[一二三四五六七八九]|[1-9](?![\d.．]))?"
-            r"(?=\s?(?:[，。．；、,;.？?！!）)]|后|多|时|是|给|用|已|都|的[利产]|定价|出售|卖|\Z|左右|以上))"
+            r"(?=\s|\s?(?:[，。．；、,;.？?！!）)]|后|多|时|是|给|用|已|都|的[利产]|定价|出售|卖|\Z|左右|以上))"
         ),
         _share_in_tenths,
         "成",
@@ -228,6 +239,14 @@ CHINESE_SHARES = (
         "比",
     ),
     NumberForm("times", re.compile(rf"{START}(?P<number>{NUMBER})\s?倍(?P<half>半)?"), _times, "倍"),
+    NumberForm(
+        "points of percentages",
+        re.compile(
+            rf"(?<=[涨跌降升增减化率])(?P<past>了)?(?P<number>{DIGITS}|[一二两三四五六七八九十]{{1,2}})个(?:百分)?点(?!心|子|数|钟)"
+        ),
+        _points,
+        "个点 百分点",
+    ),
     NumberForm("doublings", re.compile("翻(?:了|上)?(?P<number>[一1两二2三3])番"), _doublings, "番"),
     NumberForm(
         "一半",
@@ -247,9 +266,9 @@ CHINESE_SHARES = (
     ),
     NumberForm(
         "minutes and a half",
-        re.compile(rf"{START}(?P<number>{NUMBER})(?P<unit>分)半钟"),
+        re.compile(rf"{START}(?P<number>{NUMBER})(?P<unit>分)半(?:钟|(?=[，。,跑走游骑可能]|行驶))"),
         _minutes_and_a_half,
-        "分半钟",
+        "分半",
     ),
     NumberForm(
         "half between counter and unit",

@@ -7,7 +7,7 @@ from .chinese_numbers import CHARACTERS, MINUTES_OF_PARTS, START, TIME_WORDS, nu
 from .number_form import FormMatch, NumberForm, asks_for, number_match, text_around, text_before, text_beside
 
 
-_AFTER_MINUTES = "(?=[到至睡起出开上下放从离去回跑走写做吃完就才还停结来，,。])"
+_AFTER_MINUTES = "(?=[到至睡起考出开上下放从离去回跑走写做吃完就才还停结来，,。])"
 _TIME_WITH_MINUTES = re.compile(
     rf"[时点](?:[\d零一二三四五六七八九十]{{1,3}}分|半|[一三]刻|(?:[0-5]\d|[二三四五]十){_AFTER_MINUTES})|\d[:：]\d\d"
     r"|差(?:一刻|[\d一二三四五六七八九十]{1,3}分)[\d一两三四五六七八九十]{1,2}点"
@@ -15,8 +15,10 @@ _TIME_WITH_MINUTES = re.compile(
 _PART_OF_AN_HOUR = re.compile(r"[\d一二两三四五六七八九十][点时](?:半|[一三]刻)")
 _NEXT_DAY = re.compile("(?:第二天|次日|隔天|翌日)(?:的?(?:早上|早晨|清晨|凌晨|上午|中午))?\\Z")
 _EARLIER_TIME = re.compile(r"\d[:：]\d\d|[\d一二三四五六七八九十][时点]")
-_MORNING = ("上午", "早上", "早晨", "凌晨", "次日", "第二天")
-_AFTERNOON = ("下午", "晚上", "傍晚")
+_MORNING = ("上午", "早上", "早晨", "凌晨", "次日", "第二天", "今早")
+_AFTERNOON = ("下午", "晚上", "傍晚", "昨晚", "今晚", "当晚")
+_NIGHT = re.compile("晚|夜")
+_AFTER_THE_NIGHT = ("早上", "早晨", "清晨", "凌晨", "今早")
 
 
 def _clock_time(match: re.Match[str], text: str) -> FormMatch | None:
@@ -43,6 +45,8 @@ def _full_hour(match: re.Match[str], text: str, hours: Fraction) -> FormMatch | 
     """上午8时 and 下午2时: the equations of the datasets have 14-8. 下午走了2时 is a duration."""
     if _is_on_the_next_day(match, text):
         return number_match(match, hours + 24, group="hours")
+    if _is_after_noon_of_an_interval(match, text, hours):
+        return number_match(match, hours + 12, group="hours")
     is_time_of_day = text_before(match, text).endswith(_AFTERNOON)
     if not _is_afternoon(match, text, hours) or not is_time_of_day or asks_for("(?:多少|几)点|什么时", text):
         return None
@@ -63,7 +67,7 @@ def _time_before_an_hour(match: re.Match[str], text: str) -> FormMatch | None:
 def _time_match(match: re.Match[str], text: str, hours: Fraction, minutes: Fraction) -> FormMatch:
     if _is_on_the_next_day(match, text):
         hours += 24
-    elif _is_afternoon(match, text, hours):
+    elif _is_afternoon(match, text, hours) or _is_after_noon_of_an_interval(match, text, hours):
         hours += 12
     value = 60 * hours + minutes
     if _asks_minutes(match, text):
@@ -76,23 +80,53 @@ def _asks_minutes(match: re.Match[str], text: str) -> bool:
 
 
 def _is_on_the_next_day(match: re.Match[str], text: str) -> bool:
-    """Return whether 24 hours are added: 晚上10:30出发，第二天早上6:30到."""
+    """Return whether 24 hours are added: 晚上10:30出发，第二天早上6:30到, 晚上11点睡，早上7点起."""
     before = text_before(match, text)
-    return _NEXT_DAY.search(before) is not None and _EARLIER_TIME.search(before) is not None
+    if not _EARLIER_TIME.search(before):
+        return False
+    is_after_a_night = before.endswith(_AFTER_THE_NIGHT) and _NIGHT.search(before) is not None
+    return is_after_a_night or _NEXT_DAY.search(before) is not None
 
 
 def _is_afternoon(match: re.Match[str], text: str, hours: Fraction) -> bool:
     """Return whether 12 hours are added: after 下午, if the text also has times before noon or of the next day."""
     around = text_around(match, text)
-    if hours >= 12 or not any(word in around for word in _MORNING):
-        return False
     before = text_before(match, text)
+    if hours >= 12 or not (any(word in around for word in _MORNING) or _is_first_afternoon(before)):
+        return False
     last_morning = max(before.rfind(word) for word in _MORNING)
     last_afternoon = max(before.rfind(word) for word in _AFTERNOON)
     return last_afternoon > last_morning
 
 
+def _is_after_noon_of_an_interval(match: re.Match[str], text: str, hours: Fraction) -> bool:
+    """Return whether 12 hours are added to the second time of an interval without words for the parts of the day:
+    8点半上班5点半下班, 12:10到1:50, 11点睡，6点半起."""
+    first = _FIRST_TIME.search(text_before(match, text))
+    if first is None or hours >= 12:
+        return False
+    first_hours = number_of(first["hours"])
+    return first_hours is not None and hours < first_hours <= 12
+
+
+def _is_first_afternoon(before: str) -> bool:
+    """Return whether the text before a time ends with its first word for the afternoon, behind a time without one:
+    8:30上班，下午5:30下班."""
+    if not before.endswith(_AFTERNOON):
+        return False
+    earlier = before[:-2]
+    # From 中午12时 to 下午5时, the solvers count 5 hours.
+    if _NOON.search(earlier):
+        return False
+    return _EARLIER_TIME.search(earlier) is not None and not any(word in earlier for word in _AFTERNOON)
+
+
 _HOURS = r"\d{1,2}|[一二两三四五六七八九十]{1,3}"
+_FIRST_TIME = re.compile(
+    rf"{START}(?P<hours>{_HOURS})(?:[:：]\d\d|[点时]钟?(?:半|[一三]刻|[\d零一二三四五六七八九十]{{1,3}}分?)?)"
+    r"(?:[到至](?:下午)?|上班，?|[才就]?睡觉?的?，?)\Z"
+)
+_NOON = re.compile("中午(?:12|十二)[点时](?![半一三\\d])")
 _FEW_MINUTES = r"\d{1,2}|[一二三四五六七八九]|[一二]?十五?"
 
 CHINESE_TIMES = (

@@ -90,14 +90,14 @@ def _without_scales(
         plain_units = asked_units
     elif asked_units & _UNITS_LEFT_OUT:
         plain_units = {""}
-    has_large = language == "en" and any(
-        scale is None and _is_written_out(mention) for mention, scale in zip(mentions, scales, strict=True)
-    )
+    is_written_out = {"en": _is_written_out, "zh": _is_read_with_its_scale}[language]
+    has_large = any(scale is None and is_written_out(mention) for mention, scale in zip(mentions, scales, strict=True))
     scaled = []
     for mention, scale, unit in zip(mentions, scales, units, strict=True):
         is_plain_elsewhere = unit in plain_units or len(words_of_unit[unit]) > 1
         is_thousands = scale is not None and scale["scale"].lower() == "thousand" and mention.value.denominator == 1
-        if scale is not None and (has_large or len(words) > 1 or is_plain_elsewhere or is_thousands):
+        is_colloquial = scale is not None and text.startswith("块", scale.end("scale"))
+        if scale is not None and (has_large or len(words) > 1 or is_plain_elsewhere or is_thousands or is_colloquial):
             word = scale["scale"].lower()
             reason = f", because the text has or asks for numbers without {word}"
             mention = _scaled(text, mention, scale, reason)
@@ -123,10 +123,10 @@ def _in_the_scale_asked_for(
             scaled_units.add(unit)
     converted = []
     for mention, scale, unit in zip(mentions, scales, units, strict=True):
-        is_scaled = scale is not None
+        is_scaled = scale is not None or _is_read_with_its_scale(mention)
         # In 人口1.5亿，..., the unit is left out.
         has_the_unit = unit == asked_unit if unit else is_scaled
-        has_the_scale = is_scaled and scale["scale"].lower() == word
+        has_the_scale = scale is not None and scale["scale"].lower() == word
         if has_the_unit and unit in scaled_units and not has_the_scale and not mention.is_percent:
             mention = _rescaled(text, mention, scale, word)
         converted.append(mention)
@@ -153,6 +153,11 @@ def _is_written_out(mention: NumberMention) -> bool:
     if mention.is_percent or mention.value.denominator != 1:
         return False
     return mention.value >= _MIN_PLAIN or _WRITTEN_OUT.match(mention.text) is not None
+
+
+def _is_read_with_its_scale(mention: NumberMention) -> bool:
+    """Return whether a Chinese number was read with the scale word inside of it: 六十万, 12万8."""
+    return re.search("[万亿]", mention.text) is not None
 
 
 def _scaled_price(text: str, mention: NumberMention) -> NumberMention:

@@ -165,9 +165,13 @@ _SPACE = {"en": " ", "zh": ""}  # between a number and its unit
 _COMPARED = {UNITS["zh"][name].measure for name in ("元", "米", "克", "升")}
 _AREAS_AND_VOLUMES = {UNITS["zh"][name].measure for name in ("平方米", "立方米")}
 _LENGTH_UNIT = re.compile("(?<![方分厘毫千])[千分厘毫]?米")
-# 每千克5元, 5元一斤; 6 cm every minute.
+_PRICED_UNIT = "(?:千克|公斤|克|斤|两|升|毫升|米)"
+# 每千克5元, 5元一斤, 一斤5元; 6 cm every minute.
 _UNIT_OF_A_RATE = {
-    "zh": re.compile(rf"(?:每|[元块角毛]钱?\s?[一1]\s?)({unit_names('zh')})(?![A-Za-z²³^方])"),
+    "zh": re.compile(
+        rf"(?:每|[元块角毛]钱?\s?[一1]\s?|(?<![\d.一-十])[一1](?={_PRICED_UNIT}\s?[\d.]{{1,6}}[元块])|\d一)({unit_names('zh')})"
+        r"(?![A-Za-z²³^方半])"
+    ),
     "en": re.compile(rf"\d ?({unit_names('en')}) (?:per|an?|each|every) (?:second|minute|hour|day|week|month|year)\b"),
 }
 _WITH_UNITS_OF_RATES = {UNITS["zh"][name].measure for name in ("米", "克", "升", "平方米")}
