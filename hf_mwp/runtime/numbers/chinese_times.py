@@ -92,7 +92,7 @@ def _is_afternoon(match: re.Match[str], text: str, hours: Fraction) -> bool:
     """Return whether 12 hours are added: after 下午, if the text also has times before noon or of the next day."""
     around = text_around(match, text)
     before = text_before(match, text)
-    if hours >= 12 or not (any(word in around for word in _MORNING) or _is_first_afternoon(before)):
+    if hours >= 12 or not (any(word in around for word in _MORNING) or _is_first_afternoon(match, text)):
         return False
     last_morning = max(before.rfind(word) for word in _MORNING)
     last_afternoon = max(before.rfind(word) for word in _AFTERNOON)
@@ -109,10 +109,11 @@ def _is_after_noon_of_an_interval(match: re.Match[str], text: str, hours: Fracti
     return first_hours is not None and hours < first_hours <= 12
 
 
-def _is_first_afternoon(before: str) -> bool:
-    """Return whether the text before a time ends with its first word for the afternoon, behind a time without one:
-    8:30上班，下午5:30下班."""
-    if not before.endswith(_AFTERNOON):
+def _is_first_afternoon(match: re.Match[str], text: str) -> bool:
+    """Return whether a time is the end of something, and the first one in the afternoon, behind a time without a part
+    of the day: 8:30上班，下午5:30下班, but not 电影7:00开始，下午4:15出门."""
+    before = text_before(match, text)
+    if not before.endswith(_AFTERNOON) or not _END_OF_SOMETHING.match(text, match.end()):
         return False
     earlier = before[:-2]
     # From 中午12时 to 下午5时, the solvers count 5 hours.
@@ -126,6 +127,7 @@ _FIRST_TIME = re.compile(
     rf"{START}(?P<hours>{_HOURS})(?:[:：]\d\d|[点时]钟?(?:半|[一三]刻|[\d零一二三四五六七八九十]{{1,3}}分?)?)"
     r"(?:[到至](?:下午)?|上班，?|[才就]?睡觉?的?，?)\Z"
 )
+_END_OF_SOMETHING = re.compile("[^，。,]{0,4}(?:[到完]|下班|下课|关门|结束|放学|回家|打烊|收工|散场)")
 _NOON = re.compile("中午(?:12|十二)[点时](?![半一三\\d])")
 _FEW_MINUTES = r"\d{1,2}|[一二三四五六七八九]|[一二]?十五?"
 
