@@ -19,6 +19,8 @@ from .story_kinds import SPACES
 
 MAX_REPLACEMENTS = 4
 """Largest number of expressions that are replaced in a problem."""
+OMISSION = 0.4
+"""Share of the problems that leave out units and words: 烤肉268，饮料32."""
 OPENING = 0.3
 """Share of the problems that get a sentence before the text."""
 ASIDE = 0.1
@@ -36,7 +38,8 @@ def reword_casually(
 ) -> Iterator[MathWordProblem | None]:
     """
     Write each problem as people type it: 元 as 块, 每本3元 as 3块钱一本, "How many" as "how many", without a question
-    mark, with a greeting, a thanks or an aside. Some of these have a number that the question does not need.
+    mark, without units that go without saying (烤肉268，饮料32), with a greeting, a thanks or an aside. Some of these
+    have a number that the question does not need.
 
     The labels are exact: a new text is used only if the reading `"people"` finds the same values, in the same order,
     as in the old, apart from those that were added. The result depends only on the arguments.
@@ -70,8 +73,9 @@ class _Replacement:
 
 @dataclass(frozen=True)
 class _Wording:
-    """Replacements and additional sentences of a language."""
+    """Omissions, replacements and additional sentences of a language."""
 
+    omissions: list[re.Pattern[str]]
     replacements: list[_Replacement]
     openings: list[str]
     asides: list[str]
@@ -84,7 +88,8 @@ def _load_wording(language: str) -> _Wording:
     tables = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
     table: dict[str, Any] = tables[language]
     replacements = [_Replacement(re.compile(row["pattern"]), row["with"]) for row in table["replacements"]]
-    return _Wording(replacements, table["openings"], table["asides"], table["closings"])
+    omissions = [re.compile(pattern) for pattern in table["omissions"]]
+    return _Wording(omissions, replacements, table["openings"], table["asides"], table["closings"])
 
 
 def _reword(problem: MathWordProblem, rng: random.Random) -> MathWordProblem | None:
@@ -96,12 +101,21 @@ def _reword(problem: MathWordProblem, rng: random.Random) -> MathWordProblem | N
     rng.shuffle(unused)
     numbers = iter(unused)
     text = _with_aside(problem.text, problem.language, wording, next(numbers), rng)
+    if rng.random() < OMISSION:
+        text = _leave_out(text, wording)
     text = _replace_expressions(text, wording, rng)
     text = _with_opening_and_closing(text, SPACES[problem.language], wording, numbers, rng)
     new = replace(problem, text=text, id=f"{problem.id}-C", context="", kind="")
     if new.text == problem.text or not _has_numbers(new, problem):
         return None
     return new
+
+
+def _leave_out(text: str, wording: _Wording) -> str:
+    """Return a text without the units and words that people leave out."""
+    for omission in wording.omissions:
+        text = omission.sub("", text)
+    return text
 
 
 def _replace_expressions(text: str, wording: _Wording, rng: random.Random) -> str:
