@@ -31,6 +31,15 @@ def test_english_expressions_are_replaced():
     assert any(not text.endswith("?") for text in texts)
 
 
+def test_units_that_go_without_saying_are_left_out():
+    dinner = MathWordProblem("4个人吃饭，烤肉268元，饮料32元，每人出多少元？", "x=(268+32)/4", "75")
+    meals = MathWordProblem(
+        "A burger costs $9 and fries cost $4. How much do both cost?", "x=9+4", "13", language="en"
+    )
+    assert any("烤肉268，饮料32" in text for text in variants(dinner))
+    assert any("burger costs 9 and fries cost 4" in text for text in variants(meals))
+
+
 @pytest.mark.parametrize("problem", [BOOKS, PENS])
 def test_some_texts_have_an_additional_number(problem):
     num_numbers = [len(re.findall(r"\d+", text)) for text in variants(problem)]
