@@ -9,7 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from hf_mwp.runtime.numbers.units import UNITS
+from hf_mwp.runtime.numbers.unit_tables import UNITS
 from hf_mwp.runtime.problems.math_word_problem import MathWordProblem
 from hf_mwp.utils.checked_types import checked
 

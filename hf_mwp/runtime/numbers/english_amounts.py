@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 
+from .digit_numbers import literal_of
 from .english_numbers import IGNORE_CASE, ONE_TO_NINE, number_of
 from .english_numerals import BELOW_100, TENS
 from .number_form import FormMatch, NumberForm, asks_for, number_match, text_around, unit_names
@@ -55,6 +56,9 @@ def _units_by_spelling() -> tuple[dict[str, _Unit], ...]:
     return tuple(scales)
 
 
+_QUOTED = re.compile(r"[\"“](?=[A-Za-z])")
+_FEET_SIGN = re.compile(r"\d['’′](?!\w)")
+_INCHES_SIGN = re.compile(r"\d(?:[\"”″]|''|’’)")
 _SPELLED = _units_by_spelling()
 _SPELLINGS = unit_names(_SPELLED)
 _ABBREVIATION = re.compile(r"(?:hr|min|sec|yd|ft|in|lb|oz|yr|gal|qt|[kc]m|kg)s?\Z")
@@ -64,13 +68,24 @@ _AFTER_INCHES = re.compile(r"\s(?:(?:the|an?|one|all|each|every|total|his|her|th
 
 def _feet_and_inches(match: re.Match[str], text: str) -> FormMatch | None:
     """6'2\", 6 ft 2."""
-    feet = int(number_of(match["feet"]))
-    inches = int(number_of(match["inches"]))
+    groups = match.groupdict()
+    feet = int(number_of(groups["feet"] or groups["small_feet"]))
+    inches = int(number_of(groups["inches"] or groups["small_inches"]))
     if inches > 11:
         return None
     if asks_for("how many (?:more )?inches", text):
         return number_match(match, 12 * feet + inches, unit=" inches")
     return number_match(match, feet + Fraction(inches, 12), unit=" feet")
+
+
+def _feet_or_inches(match: re.Match[str], text: str) -> FormMatch | None:
+    """8' and 18" beside each other, or one of them in a question for feet or inches."""
+    is_measured = _FEET_SIGN.search(text) is not None and _INCHES_SIGN.search(text) is not None
+    is_asked = asks_for(r"how many (?:more |total |square |cubic )?(?:feet|inches)\b|\bin (?:feet|inches)\b", text)
+    if _QUOTED.search(text) or not (is_measured or is_asked):
+        return None
+    unit = " feet" if match["sign"] in "'’′" else " inches"
+    return number_match(match, number_of(match["number"]), unit=unit)
 
 
 def _find_units(large: str, small: str) -> tuple[_Unit, _Unit] | None:
@@ -119,7 +134,10 @@ def _dollars_and_cents(match: re.Match[str], text: str) -> FormMatch:
     return number_match(match, int(match["dollars"]) + Fraction(int(match["cents"]), 100))
 
 
-_MONEY_WORDS = re.compile(r"\$|\b(?:dollar|cent|buck|cost|price|pay|paid|spen[dt])", re.IGNORECASE)
+_MONEY_WORDS = re.compile(r"\$|\b(?:dollar|cent|buck|cost|price|pay|paid|spen[dt]|rent|salary)", re.IGNORECASE)
+_LARGE_PRICES = re.compile(
+    r"\b(?:rent|salary|mortgage|laptop|car|holiday|vacation|a month|per month|a year)\b", re.IGNORECASE
+)
 
 
 def _price_in_words(match: re.Match[str], text: str) -> FormMatch | None:
@@ -129,6 +147,23 @@ def _price_in_words(match: re.Match[str], text: str) -> FormMatch | None:
     value = number_of(match["dollars"]) + number_of(match["cents"]) / 100
     note = f"{match['price']} was read as {float(value):.2f}"
     return number_match(match, value, unit=" dollars", note=note, group="price")
+
+
+def _teens_and_tens(match: re.Match[str], text: str) -> FormMatch | None:
+    """Twelve fifty: a rent of 1250 dollars, or a price of 12.50."""
+    if not _MONEY_WORDS.search(text_around(match, text)):
+        return None
+    value = 100 * number_of(match["hundreds"]) + number_of(match["rest"])
+    if not _LARGE_PRICES.search(text_around(match, text)):
+        value /= 100
+    note = f"{match['price']} was read as {literal_of(value)}"
+    return number_match(match, value, unit=" dollars", note=note, group="price")
+
+
+def _spaced_price(match: re.Match[str], text: str) -> FormMatch:
+    """$12. 50, $12 .50: a space inside of a decimal, as text recognition writes it."""
+    literal = "".join(match[0].split())
+    return number_match(match, Fraction(literal), literal, note=f"{match[0]} was read as {literal}")
 
 
 def _decimal_comma(match: re.Match[str], text: str) -> FormMatch:
@@ -147,14 +182,27 @@ ENGLISH_AMOUNTS = (
         re.compile(
             r"(?<![\d'’])(?P<feet>\d{1,2})['’′]\s?(?P<inches>\d{1,2})"
             r"(?:[\"”″]|''|’’|(?=\s(?:tall|long|high|wide)\b))"
+            # 5'10 without a sign of inches.
+            r"|(?<![\d'’])(?P<small_feet>[3-7])['’′](?P<small_inches>\d|1[01])(?=[.,;?!]\s|[.,;?!]?\Z|\s(?:and|but|while|now)\b)"
         ),
         _feet_and_inches,
         "' ’ ′",
     ),
     NumberForm(
+        "feet or inches",
+        re.compile(
+            r"(?<![\d.,'’\"])(?P<number>\d{1,3}(?:\.\d{1,2})?)(?P<sign>['’′](?!['’\w])|[\"”″]|''|’’)"
+            r"(?=[.,;?!)]|\s(?:x|by|long|wide|tall|high|deep|thick|taller|shorter|longer|wider|and|each|of|off|from|piece|pieces|board|boards|pipe|rope|ribbon)\b|\s?×|\s*\Z)"
+        ),
+        _feet_or_inches,
+        "' ’ ′ \" ” ″",
+        at_digits=True,
+    ),
+    NumberForm(
         "feet and inches in words",
         re.compile(
-            rf"\b(?P<feet>\d|{ONE_TO_NINE})[\s-](?:ft\.?|foot|feet)[\s-](?P<inches>\d{{1,2}}|{BELOW_100})(?=\stall\b|[.;?!](?!\d)|,\show\b)",
+            rf"\b(?P<feet>\d|{ONE_TO_NINE})(?:[\s-]|(?<=\d)(?=ft))(?:ft\.?|foot|feet)[\s-](?P<inches>\d{{1,2}}|{BELOW_100})"
+            r"(?=\stall\b|[.;?!](?!\d)|,\show\b|,?\s(?:and|but|while)\s(?:my|his|her|our|the|i|he|she|[a-z]{1,12}\s(?:is|was))\b)",
             IGNORE_CASE,
         ),
         _feet_and_inches,
@@ -196,11 +244,31 @@ ENGLISH_AMOUNTS = (
         ONE_TO_NINE.replace("|", " "),
     ),
     NumberForm(
+        "price of teens and tens",
+        re.compile(
+            r"(?:\A|(?<=[.?!]\s)|\b(?:costs?|is|are|was|were|for|pays?|paid|charges?)\s)"
+            rf"(?P<price>(?P<hundreds>ten|eleven|twelve|(?:thir|four|fif|six|seven|eigh|nine)teen)\s"
+            rf"(?P<rest>(?:{'|'.join(TENS)})(?:[\s-](?:{ONE_TO_NINE}))?)){_AFTER_PRICE}",
+            IGNORE_CASE,
+        ),
+        _teens_and_tens,
+        "ten eleven twelve teen",
+    ),
+    NumberForm(
+        "price with a space",
+        re.compile(
+            r"(?<=[$€£])\d{1,4}(?: \.|\. )\d\d(?![\d%:])"
+            r"(?=[.,;?!]?\s*\Z|[,;?!]\s|\.\s[A-Z]|\s(?:and|each|per|an?|for|on|in|at|plus|more|less|from|to|left)\b)"
+        ),
+        _spaced_price,
+        "$ € £",
+    ),
+    NumberForm(
         "decimal comma",
         re.compile(
             r"(?<=[$€£])\d{1,4},\d\d(?![\d,])|(?<![\d.,$€£])(?:0,\d{1,3}|\d{1,3},\d{1,2})"
             r"(?=\s?(?:[kcm]?m|k?g|m?l|lit(?:er|re)s?|(?:kilo|centi|milli)?met(?:er|re)s?|(?:kilo)?grams?|kilos?"
-            r"|euros?|dollars?|miles?|feet|inches|hours?|cups?|pounds?)\b)|(?<![\d.,])\d{1,4},\d\d(?=\s?€)"
+            r"|euros?|dollars?|miles?|feet|inches|hours?|cups?|pounds?|[mb]illion)\b)|(?<![\d.,])\d{1,4},\d\d(?=\s?€)"
         ),
         _decimal_comma,
         ",",

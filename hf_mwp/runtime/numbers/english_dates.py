@@ -14,7 +14,7 @@ _MONTH = (
     r"|(?:jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec)\b\.?)"
 )
 _DAY = r"\d{1,2}(?:st|nd|rd|th)?"
-_EACH_DAY = re.compile(r"\b(?:(?:per|an?|each|every) (?:day|night)|daily|nightly)\b", IGNORE_CASE)
+_EACH_DAY = re.compile(r"(?:\b(?:per|an?|each|every) |/\s?)(?:day|night)\b|\b(?:daily|nightly)\b", IGNORE_CASE)
 _BOTH_DAYS = re.compile(r"\b(?:inclusive|inclusively|(?:including|counting|count) both)\b", IGNORE_CASE)
 _NIGHTS = re.compile(r"\bnights?\b", IGNORE_CASE)
 _YEAR = re.compile(r"\b((?:19|20)\d\d)\b")
@@ -54,16 +54,53 @@ def _interval_of(first_match: re.Match[str], last_match: re.Match[str], text: st
 def _days(match: re.Match[str], text: str) -> FormMatch | None:
     """From March 3rd to March 12th: 10 days with both days, or 9 nights, in a text with a number for each of them."""
     around = text_around(match, text)
-    if not _EACH_DAY.search(around) or asks_for(r"\b(?:what|which) (?:day|date)\b|\bwhen\b", text):
+    if not _has_number_of_days(around, text):
         return None
     num_nights = _interval_of(match, match, around)
     if num_nights is None:
         return None
     if _NIGHTS.search(around):
-        read = number_match(match, num_nights, unit=" nights")
-        return replace(read, note=f"{match[0]} was read as {read.literal} nights")
+        return _difference_match(match, num_nights, "nights")
     read = number_match(match, num_nights + 1, unit=" days")
     return replace(read, note=f"{match[0]} was read as {read.literal} days, with the first and the last day")
+
+
+def _has_number_of_days(around: str, text: str) -> bool:
+    """Return whether a text has a number for each day or night, or asks for nights, and does not ask for a date."""
+    if asks_for(r"\b(?:what|which) (?:day|date)\b|\bwhen\b", text):
+        return False
+    return _EACH_DAY.search(around) is not None or asks_for(r"\bhow many nights\b", text)
+
+
+def _difference_match(match: re.Match[str], num_days: int, unit: str) -> FormMatch:
+    """Return the number of days between two dates, of which one is not counted."""
+    read = number_match(match, num_days, unit=f" {unit}")
+    return replace(read, note=f"{match[0]} was read as {read.literal} {unit}")
+
+
+def _days_in_a_month(match: re.Match[str], text: str) -> FormMatch | None:
+    """Aug 4-9, in a text with a number for each night: 5 nights."""
+    around = text_around(match, text)
+    if not _has_number_of_days(around, text):
+        return None
+    num_nights = int(match["last_day"]) - int(match["first_day"])
+    if num_nights < 1 or int(match["last_day"]) > 31:
+        return None
+    if _NIGHTS.search(around):
+        return _difference_match(match, num_nights, "nights")
+    read = number_match(match, num_nights + 1, unit=" days")
+    return replace(read, note=f"{match[0]} was read as {read.literal} days, with the first and the last day")
+
+
+def _stay(match: re.Match[str], text: str) -> FormMatch | None:
+    """Checked in on June 28 and checked out on July 3, at $90 a night: 5 nights."""
+    around = text_around(match, text)
+    if not _has_number_of_days(around, text):
+        return None
+    num_nights = _interval_of(match, match, around)
+    if num_nights is None:
+        return None
+    return _difference_match(match, num_nights, "nights" if _NIGHTS.search(around) else "days")
 
 
 def _days_asked_for(match: re.Match[str], text: str) -> FormMatch | None:
@@ -106,6 +143,10 @@ def _later_date(match: re.Match[str], text: str) -> FormMatch | None:
 
 _TODAY = re.compile(rf"\b(?:today(?:['’]?s| is)|it(?:['’]?s| is))\s(?:now\s)?(?:the\s)?{_date('first')}", IGNORE_CASE)
 _LATER_DATE = re.compile(rf"(?<=\s)(?P<date>(?:the\s)?{_date('last')})", IGNORE_CASE)
+_LAST_DAY_WORDS = (
+    r"(?:check(?:s|ed|ing)?[\s-]out|leav(?:e|es|ing)|left|return(?:s|ed|ing)?|depart(?:s|ed|ing)?"
+    r"|(?:c[ao]mes?|came|go|goes|went|flew|fly|brought(?:\sit|\sthem)?)(?:\sback|\shome))"
+)
 _INTERVAL = rf"(?:from\s|between\s)?{_date('first')}\s?(?:to|till|until|through|and|[-–])\s?{_date('last')}"
 
 ENGLISH_DATES = (
@@ -119,6 +160,26 @@ ENGLISH_DATES = (
         "intervals of dates",
         re.compile(rf"\b{_INTERVAL}", IGNORE_CASE),
         _days,
+        " ".join(_MONTHS),
+    ),
+    NumberForm(
+        "days of a month",
+        re.compile(
+            rf"\b(?:from\s)?{_MONTH}\s(?P<first_day>\d{{1,2}})(?:st|nd|rd|th)?(?:\s?[-–]\s?|\s(?:to|till?|until|through)\s)"
+            r"(?P<last_day>\d{1,2})(?:st|nd|rd|th)?\b(?![/.,:]\d)",
+            IGNORE_CASE,
+        ),
+        _days_in_a_month,
+        " ".join(_MONTHS),
+    ),
+    NumberForm(
+        "stays",
+        re.compile(
+            rf"\b(?:on\s)?{_date('first')},?\s(?:(?:and|then|but|we|i|they|he|she|it|was|is|will|[A-Z][a-z]{{1,12}})\s){{0,4}}"
+            rf"{_LAST_DAY_WORDS}\s(?:on\s)?{_date('last')}",
+            IGNORE_CASE,
+        ),
+        _stay,
         " ".join(_MONTHS),
     ),
     NumberForm("later dates", _LATER_DATE, _later_date, "today it"),

@@ -3,7 +3,8 @@
 import re
 from fractions import Fraction
 
-from .english_numbers import IGNORE_CASE
+from .english_clock import BEHIND_AN_HOUR, HOURS, TIGHT_GAP, asks_for_a_duration, end_of_interval, has_clock_words
+from .english_numbers import IGNORE_CASE, number_of
 from .number_form import FormMatch, NumberForm, asks_for, number_match, text_beside
 
 
@@ -36,7 +37,25 @@ def _interval(match: re.Match[str], text: str) -> FormMatch | None:
     # From 9 to 5 pm, from 10 pm to 6 am.
     if match["half_day"] is None and first >= last:
         first -= 12 * 60
-    duration = (last - first) % (24 * 60)
+    return _duration_match(match, (last - first) % (24 * 60), text)
+
+
+def _working_hours(match: re.Match[str], text: str) -> FormMatch | None:
+    """Works 9 to 5:30: 8.5 hours, if the text also has other numbers."""
+    if not _OTHER_NUMBER.search(text_beside(match, text)):
+        return None
+    if not asks_for_a_duration(match, text) or not has_clock_words(match, text):
+        return None
+    first = 60 * int(number_of(match["hours"]))
+    last = 60 * int(number_of(match["last_hours"] or match["last"])) + int(match["last_minutes"] or 0)
+    # From 5 to 9 is read as two numbers.
+    if last > first or first > 24 * 60:
+        return None
+    return _duration_match(match, end_of_interval(first, last) - first, text)
+
+
+def _duration_match(match: re.Match[str], duration: int, text: str) -> FormMatch:
+    """Return a number of minutes in hours, or in minutes if these are asked for."""
     if asks_for(r"how many (?:\w+ )?minutes", text):
         return number_match(match, duration, unit=" minutes")
     return number_match(match, Fraction(duration, 60), unit=" hours")
@@ -53,6 +72,16 @@ ENGLISH_INTERVALS = (
         ),
         _interval,
         "am pm a.m. p.m.",
+    ),
+    NumberForm(
+        "working hours",
+        re.compile(
+            rf"(?:\bfrom\s|(?P<between>\bbetween\s)|(?<![\w:.,$£€/-]))(?P<hours>{HOURS})(?:{TIGHT_GAP}|(?(between)\sand\s|(?!)))"
+            rf"(?:(?P<last_hours>{HOURS})\b|(?P<last>\d{{1,2}}):(?P<last_minutes>[0-5]\d)){BEHIND_AN_HOUR}",
+            IGNORE_CASE,
+        ),
+        _working_hours,
+        "to till til until and - –",
     ),
 )
 """Forms for solvers that were trained with converted units, before those of clock times."""

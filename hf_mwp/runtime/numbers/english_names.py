@@ -78,6 +78,27 @@ def _age(match: re.Match[str], text: str) -> FormMatch | None:
     return FormMatch(*match.span("age"), None)
 
 
+def _time_as_a_name(match: re.Match[str], text: str) -> FormMatch | None:
+    """The 10:30 train has 200 seats: no number unless the question is about times."""
+    if asks_for(_ABOUT_TIMES, text) or _TRAVELS.match(text, match.end()):
+        return None
+    return no_number(match, text)
+
+
+def _size(match: re.Match[str], text: str) -> FormMatch | None:
+    """Size 8 shoes: no number unless the question is about sizes."""
+    if asks_for(r"\bsizes?\b[^.!?]*\?", text[match.end() :]):
+        return None
+    return no_number(match, text)
+
+
+def _score(match: re.Match[str], text: str) -> FormMatch | None:
+    """They won 3-1: no number unless the question is about goals or points."""
+    if asks_for(_ABOUT_SCORES, text):
+        return None
+    return no_number(match, text)
+
+
 def _ages(match: re.Match[str], text: str) -> FormMatch | None:
     """For ages 5-10: no number unless the question is about ages."""
     if _AGE_WORDS.search(text[match.end() : match.end() + CONTEXT]):
@@ -85,6 +106,12 @@ def _ages(match: re.Match[str], text: str) -> FormMatch | None:
     return no_number(match, text)
 
 
+_ABOUT_TIMES = (
+    r"how (?:long|late)|how many (?:more |total )?(?:minutes|hours|mins|hrs)|\b(?:what|which) time\b|\bwhen\b"
+    r"|\b(?:arrives?|leaves?|departs?|starts?|ends?|later|earlier)\b"
+)
+_TRAVELS = re.compile(r" (?:train|bus|flight|ferry|boat) (?:arrives?|leaves?|left|departs?|gets|takes|was|is \d)")
+_ABOUT_SCORES = r"\b(?:how many|what)\b[^.!?]*\b(?:goals?|points?|runs?|score|scored|difference)\b"
 _MONTH = (
     r"(?:January|February|March|April|May|June|July|August|September|October|November|December"
     r"|(?:Jan|Feb|Mar|Apr|Aug|Sept?|Oct|Nov|Dec)\b\.?)"
@@ -158,8 +185,10 @@ ENGLISH_NAMES = (
         "names",
         re.compile(
             r"\b(?i:flat|apartment|apt\.?|unit) \d{1,4}[A-Za-z]?\b"
-            r"|\b(?i:won|lost|drew|tied) \d{1,2}\s?[-–]\s?\d{1,2}\b"
             r"|\b(?:in|from) (?:class|year) \d{1,2}(?![\d.,]\d)\b"
+            r"|(?:\bYear|(?:\A|(?<=[.?!:] )|(?<=\band ))year) (?:[1-9]|1[0-3])"
+            r"(?= (?:has|have|had|pupils?|students?|children|kids|class|classes|teachers?|bake|fair|trip)\b)"
+            r"|\b(?i:class|form) \d{1,2}[A-Fa-f]\b(?:(?:, | and | or )\d{1,2}[A-Fa-f]\b){0,3}"
             r"|\b(?:Room|Route|Highway|Interstate|Flight|Bus|Class|Platform|Exit|Building|Train|Team|Group|Box)"
             r" \d{1,4}\b"
             # "He can clean his room 4 minutes faster" has a number.
@@ -171,7 +200,31 @@ ENGLISH_NAMES = (
         ),
         no_number,
         "room route highway interstate flight bus class platform exit building train team group box"
-        " i- # tram line mp3 mp4 h2o co2 b12 b6 a4 5g flat apartment apt unit won lost drew tied year",
+        " i- # tram line mp3 mp4 h2o co2 b12 b6 a4 5g flat apartment apt unit year form",
+    ),
+    NumberForm(
+        "scores",
+        re.compile(r"\b(?:won|lost|drew|tied) \d{1,2}\s?[-–]\s?\d{1,2}\b", re.IGNORECASE),
+        _score,
+        "won lost drew tied",
+    ),
+    NumberForm(
+        "times as names",
+        re.compile(
+            r"(?<=\b[Tt]he )\d{1,2}:\d\d(?: ?[ap]\.?m\b\.?)?"
+            r"(?= (?:train|bus|flight|ferry|boat|coach|tram|show|showing|class|movie|film|service|one)\b)"
+        ),
+        _time_as_a_name,
+        ":",
+    ),
+    NumberForm(
+        "sizes",
+        re.compile(
+            r"(?<!\bclass )(?<!\bgroup )(?<!\bsample )(?<!\bfamily )\b[Ss]ize \d{1,2}(?:\.5)?"
+            r"(?= (?:shoes?|boots?|sneakers|trainers|slippers|socks|jeans|pants|trousers|dress(?:es)?|shirts?|feet)\b)"
+        ),
+        _size,
+        "size",
     ),
     NumberForm(
         "floors",

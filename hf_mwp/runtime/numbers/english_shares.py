@@ -15,6 +15,16 @@ _DENOMINATORS = {
 _DENOMINATOR_NAMES = [name for name in _DENOMINATORS if name != "half"]
 _DENOMINATOR = "|".join(_DENOMINATOR_NAMES)
 _AFTER_FRACTION = re.compile(r"\s+(?:of|the|as|full|empty|done|finished|complete)\b")
+_AFTER_PART = re.compile(
+    r"\s(?:off|down|left|gone|cheaper)(?=[.,;:?!]|\s*\Z|\s(?:on|at|in|for|and|to|how|the|today|now)\b)"
+)
+_PRICE_SIGN = re.compile(r"[$£€]|\b(?:price|cost|sale)")
+_COINS = re.compile(r"\b(?:dimes?|nickels?|penn(?:y|ies)|coins?|quarters)\b", re.IGNORECASE)
+_QUARTER_OF = re.compile(
+    r"\b(?:one|1|a|an|two|three)[ -](?:third|half|quarter|fourth|fifth|sixth|eighth)s? of (?:an?|the|his|her|it)\b",
+    re.IGNORECASE,
+)
+_ENDS = re.compile(r"[.,;:?!]|\s*\Z|\s(?:and|how|so|what)\b")
 _AFTER_CHANGE = re.compile(r"[.,;?!]|\s*\Z|\s(?:from|to|in|on|since|this|last|each|every|and|when|after)\b")
 _MULTIPLES = {"couple": 2, "score": 20, "gross": 144}
 _SCALES = {"dozen": 12, "hundred": 100, "thousand": 1000, "million": 10**6, "billion": 10**9}
@@ -25,6 +35,9 @@ _UNIT = (
 )
 # "a pound and a half of ham" is 1.5 pounds, "2 cups and a half of the milk" are two amounts.
 _OF_A_THING = r"\sof\s(?:the|an?|his|her|their|its|my|our|it|them|that|this|these|those)\b"
+
+
+_OF_A_NUMBER = re.compile(rf"\sof\s{NUMBER}")
 
 
 def _unit_and_a_part(match: re.Match[str], text: str) -> FormMatch:
@@ -83,6 +96,8 @@ def _plural(unit: str) -> str:
         return "feet"
     if unit.lower() == "inch":
         return "inches"
+    if unit.lower().endswith(("ch", "sh", "s", "x")):
+        return f"{unit}es"
     return f"{unit}s"
 
 
@@ -102,6 +117,14 @@ def _fraction_in_words(match: re.Match[str], text: str) -> FormMatch | None:
     is_clear = "-" in match[0] or _AFTER_FRACTION.match(text[match.end() : match.end() + 8]) is not None
     if text.endswith(" by ", 0, match.start()):
         is_clear = is_clear or _AFTER_CHANGE.match(text, match.end()) is not None
+    if _AFTER_PART.match(text, match.end()) and _PRICE_SIGN.search(text) and not _COINS.search(text):
+        is_clear = True
+    # He ate one quarter of a pizza, and she ate one quarter.
+    if match["numerator"].lower() == "one" and _ENDS.match(text, match.end()) and _QUARTER_OF.search(text):
+        is_clear = True
+    # A game of four quarters of 12 minutes has no fraction.
+    if numerator >= denominator and _OF_A_NUMBER.match(text, match.end()):
+        return None
     # "a third grade", "two quarters" of a dollar and "the two fifth graders" are no fractions.
     if numerator == 1:
         is_fraction = is_clear and not match["plural"]
@@ -177,6 +200,17 @@ ENGLISH_SHARES = (
         ),
         _unit_and_a_part,
         "half third quarter",
+    ),
+    NumberForm(
+        "things and a half",
+        re.compile(
+            rf"\b(?P<number>an?|{NUMBER})\s(?P<unit>(?!(?:{_SCALE}|half|third|quarter|time|lot|few|bit)s?\b)[a-z]{{3,12}})\sand\sa\s(?P<denominator>half)"
+            rf"(?=[.,;:?!]|\s*\Z|\s(?:\d|each|every|per|a|an|in|for|at|on|and|twice|two|three|four|daily|to|with|from|left|is|are|of)\b)"
+            rf"(?!\san?\s(?:{_UNIT})\b{_OF_A_THING})(?!{_OF_A_THING})",
+            IGNORE_CASE,
+        ),
+        _unit_and_a_part,
+        "half",
     ),
     NumberForm(
         "half after a scale",

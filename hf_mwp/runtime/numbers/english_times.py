@@ -3,6 +3,22 @@
 import re
 from fractions import Fraction
 
+from .english_clock import (
+    FEW_MINUTES,
+    HOURS,
+    TO_THE_END,
+    asks_for_a_duration,
+    asks_minutes,
+    end_of_interval,
+    has_clock_words,
+    has_morning,
+    is_afternoon,
+    part_of_an_hour,
+    start_of_interval,
+    start_of_working_hours,
+    time_match,
+)
+from .english_hours import ENGLISH_HOURS
 from .english_numbers import IGNORE_CASE, after_words, number_of
 from .number_form import FormMatch, NumberForm, asks_for, number_match, text_around, text_before, text_beside
 
@@ -15,18 +31,9 @@ _TIME_WORDS = re.compile(
 )
 _NOON = re.compile(r"\bnoon\b", re.IGNORECASE)
 _OTHER_TIME = re.compile(r"\d:\d\d|\d\s?[ap]\.?m\b|\b(?:half|quarter)\s(?:past|to)\b|\bo['’]?clock\b", re.IGNORECASE)
-_MORNING = re.compile(r"(?:\b|\d)a\.?m\b|\b12:|\bin the morning\b|\bnoon\b", re.IGNORECASE)
-_AFTERNOON_WORDS = re.compile(r"\s(?:in the|this|that|the same) (?:afternoon|evening)\b|\sat night\b", re.IGNORECASE)
-_TO_THE_END = (
-    r"[^\d.?!]{0,40}?(?:\b(?:to|till|until|end|ends|ended|finish\w*|close[sd]?|over|arrive[sd]?|gets|got|home|reache[sd]|lands|landed"
-    r"|wakes|woke|awoke|lets? out|went off)\b|[-–])[a-z\s]{0,30}"
-)  # between the times of an interval: "to", "and arrived in London at"
 # From 10 pm to 6 am: the second time is on the next day.
-_TO_MORNING = re.compile(rf"{_TO_THE_END}\d{{1,2}}(?::\d\d)?\s?a\.?m\b", re.IGNORECASE)
-_FROM_EVENING = re.compile(rf"\d\s?p\.?m\.?{_TO_THE_END}\Z", re.IGNORECASE)
-# From 11:30 to 1:15: the second time is after noon.
-_START_BEFORE = re.compile(rf"\b(?P<hours>\d{{1,2}}):(?P<minutes>\d\d)(?!\s?[ap]\.?m\b){_TO_THE_END}\Z", re.IGNORECASE)
-_MINUTES = {"half": 30, "quarter": 15, "five": 5, "ten": 10, "twenty": 20, "twenty-five": 25, "twenty five": 25}
+_TO_MORNING = re.compile(rf"{TO_THE_END}\d{{1,2}}(?::\d\d)?\s?a\.?m\b", re.IGNORECASE)
+_FROM_EVENING = re.compile(rf"\d\s?p\.?m\.?{TO_THE_END}\Z", re.IGNORECASE)
 
 
 def _clock_time(match: re.Match[str], text: str) -> FormMatch | None:
@@ -37,30 +44,33 @@ def _clock_time(match: re.Match[str], text: str) -> FormMatch | None:
     half_day = (match["half_day"] or "").lower().replace(".", "")
     if hours > 24 or minutes > 59 or "ratio" in around.lower():
         return None
-    if not half_day and not _TIME_WORDS.search(around):
+    if not half_day and not _TIME_WORDS.search(around) and not _is_working_time(match, text):
         return None
+    start = None
+    if not half_day:
+        start = _later_start(match, text, 60 * hours + minutes)
+    if start is not None:
+        return time_match(match, end_of_interval(start, 60 * hours + minutes), text)
     if half_day == "am" and _from_evening(match, text):
         hours = hours % 12 + 24
-    elif not half_day and _is_before_its_start(match, text, hours, minutes):
+    elif half_day != "am" and hours < 12 and is_afternoon(match, text):
         hours += 12
-    elif half_day != "am" and hours < 12 and _is_afternoon(match, text):
-        hours += 12
-    return _time_match(match, 60 * hours + minutes, text)
+    return time_match(match, 60 * hours + minutes, text)
 
 
-def _is_afternoon(match: re.Match[str], text: str) -> bool:
-    """Return whether 12 hours are added: to a time in the afternoon, if the text also has times before noon. From 3:45
-    to 5:15 p.m. needs none."""
-    is_named = "p" in (match.groupdict().get("half_day") or "").lower() or _AFTERNOON_WORDS.match(text, match.end())
-    return bool(is_named) and _MORNING.search(text_around(match, text)) is not None
+def _is_working_time(match: re.Match[str], text: str) -> bool:
+    """Return whether the sentence of a time has words such as "works", in a text that asks for hours or minutes."""
+    return has_clock_words(match, text) and asks_for_a_duration(match, text)
 
 
-def _is_before_its_start(match: re.Match[str], text: str, hours: int, minutes: int) -> bool:
-    """Return whether a time is earlier than the start of the same interval: 1:15 in "from 11:30 to 1:15"."""
-    start = _START_BEFORE.search(text_before(match, text))
+def _later_start(match: re.Match[str], text: str, minutes: int) -> int | None:
+    """Return the start of the interval that a time ends if the start is later: 11:30 in "from 11:30 to 1:15"."""
+    start = start_of_interval(match, text)
     if start is None:
-        return False
-    return hours < 12 and 60 * hours + minutes < 60 * int(start["hours"]) + int(start["minutes"])
+        start = start_of_working_hours(match, text)
+    if start is None or start <= minutes:
+        return None
+    return start
 
 
 def _to_morning(match: re.Match[str], text: str) -> bool:
@@ -71,49 +81,36 @@ def _from_evening(match: re.Match[str], text: str) -> bool:
     return _FROM_EVENING.search(text_before(match, text)) is not None
 
 
-def _asks_minutes(text: str) -> bool:
-    return asks_for("how many (?:more )?min(?:ute)?s|in minutes", text)
-
-
 def _has_other_time(match: re.Match[str], text: str) -> bool:
     rest = text_beside(match, text)
     return _OTHER_TIME.search(rest) is not None
 
 
-def _time_match(match: re.Match[str], minutes: int, text: str) -> FormMatch:
-    if _asks_minutes(text):
-        return number_match(match, minutes)
-    return number_match(match, Fraction(minutes, 60))
-
-
 def _minutes_past(match: re.Match[str], text: str) -> FormMatch | None:
     """Half past two, a quarter past 5, ten past six."""
-    return _words_match(match, text, _minutes_of(match["part"]))
+    return _words_match(match, text, part_of_an_hour(match["part"]))
 
 
 def _minutes_to(match: re.Match[str], text: str) -> FormMatch | None:
     """At a quarter to 5, at ten to six."""
-    return _words_match(match, text, -_minutes_of(match["part"] or match["few"]))
-
-
-def _minutes_of(part: str) -> int:
-    """Return the minutes of `half`, `a quarter`, `ten` or `10`."""
-    name = " ".join(part.lower().split()).removeprefix("a ")
-    return _MINUTES[name] if name in _MINUTES else int(name)
+    return _words_match(match, text, -part_of_an_hour(match["part"] or match["few"]))
 
 
 def _words_match(match: re.Match[str], text: str, minutes: int) -> FormMatch | None:
     hour = number_of(match["hour"])
     if not 1 <= hour <= 12:
         return None
-    if hour < 12 and _is_afternoon(match, text):
+    start = _later_start(match, text, 60 * int(hour) + minutes)
+    if start is not None:
+        return time_match(match, end_of_interval(start, 60 * int(hour) + minutes), text)
+    if hour < 12 and is_afternoon(match, text):
         hour += 12
-    return _time_match(match, 60 * int(hour) + minutes, text)
+    return time_match(match, 60 * int(hour) + minutes, text)
 
 
 def _full_hour_in_words(match: re.Match[str], text: str) -> FormMatch | None:
     """4 o'clock: 240, where minutes are asked for and the text has other times."""
-    if not _asks_minutes(text) or not _has_other_time(match, text):
+    if not asks_minutes(text) or not _has_other_time(match, text):
         return None
     return _words_match(match, text, 0)
 
@@ -124,9 +121,11 @@ def _hour_at_the_end(match: re.Match[str], text: str) -> FormMatch | None:
     hour = int(match["hours"])
     if first_hour > 12 or not 1 <= hour <= 12 or "ratio" in text_around(match, text).lower():
         return None
+    if match["dash"] and not asks_for_a_duration(match, text):
+        return None
     if hour <= first_hour:
         hour += 12
-    if _asks_minutes(text):
+    if asks_minutes(text):
         hour *= 60
     return number_match(match, hour, group="hours")
 
@@ -135,7 +134,7 @@ def _one_hour(match: re.Match[str], text: str) -> FormMatch | None:
     """It opens at 9 am and closes at 5 pm, but shuts for one hour."""
     if not _has_other_time(match, text):
         return None
-    if _asks_minutes(text):
+    if asks_minutes(text):
         return number_match(match, 60, unit=" minutes")
     return number_match(match, 1, unit=" hour")
 
@@ -144,7 +143,7 @@ def _noon(match: re.Match[str], text: str) -> FormMatch | None:
     """From 6:15 until noon."""
     if not _has_other_time(match, text):
         return None
-    return _time_match(match, 12 * 60, text)
+    return time_match(match, 12 * 60, text)
 
 
 def _minutes_and_seconds(match: re.Match[str], text: str) -> FormMatch | None:
@@ -170,27 +169,26 @@ def _full_hour(match: re.Match[str], text: str) -> FormMatch | None:
         return None
     half_day = match["half_day"].lower().replace(".", "")
     later = hours
-    if half_day == "pm" and hours < 12 and (_MORNING.search(text_before(match, text)) or _to_morning(match, text)):
+    if half_day == "pm" and hours < 12 and (has_morning(text_before(match, text)) or _to_morning(match, text)):
         later += 12
     elif half_day == "am" and _from_evening(match, text):
         later = hours % 12 + 24
-    if _asks_minutes(text) and (_has_other_time(match, text) or _NOON.search(text_around(match, text))):
+    if asks_minutes(text) and (_has_other_time(match, text) or _NOON.search(text_around(match, text))):
         return number_match(match, 60 * later, group="hours")
     if later == hours:
         return None
     return number_match(match, later, group="hours")
 
 
-_HOURS = r"\d{1,2}(?![\d:.]\d)|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"
-_HOUR = rf"(?P<hour>{_HOURS})\b"
+_HOUR = rf"(?P<hour>{HOURS})\b"
 
-_FEW_MINUTES = "(?:five|ten|twenty(?:[- ]five)?|5|10|20|25)"
 _BEFORE_A_TIME = after_words("at is its it's until till by now")
 _BEHIND_A_TIME = (
     "(?:this|in|on|at|and|until|till|today|tomorrow|now|the same|that|how|when|what|for|if|then|but|so)\\b"
 )
 
 ENGLISH_TIMES = (
+    *ENGLISH_HOURS,
     NumberForm(
         "minutes and seconds",
         re.compile(r"(?<![\d:.$])(?P<minutes>\d{1,2}):(?P<seconds>[0-5]\d)(?![\d:.]\d)(?!\s?[ap]\.?m\b)"),
@@ -201,7 +199,7 @@ ENGLISH_TIMES = (
     NumberForm(
         "hour at the end of an interval",
         re.compile(
-            r"(?<![\d:.$])(?P<first_hour>\d{1,2}):[0-5]\d\s(?:to|til|till|until)\s(?P<hours>\d{1,2})"
+            r"(?<![\d:.$])(?P<first_hour>\d{1,2}):[0-5]\d(?:\s(?:to|til|till|until)\s|(?P<dash>\s?[-–]\s?))(?P<hours>\d{1,2})"
             r"(?=[,.;?!](?!\d)|\s(?:with|and|on|each|every|but|how)\b|\Z)",
             IGNORE_CASE,
         ),
@@ -236,7 +234,7 @@ ENGLISH_TIMES = (
     ),
     NumberForm(
         "minutes past an hour",
-        re.compile(rf"\b(?P<part>half|(?:a\s)?quarter|{_FEW_MINUTES})(?:\sminutes)?[\s-]past\s{_HOUR}", IGNORE_CASE),
+        re.compile(rf"\b(?P<part>half|(?:a\s)?quarter|{FEW_MINUTES})(?:\sminutes)?[\s-]past\s{_HOUR}", IGNORE_CASE),
         _minutes_past,
         "past",
     ),
@@ -245,7 +243,7 @@ ENGLISH_TIMES = (
         # "She gave half to 5 friends and a quarter to 3 kids" has no times.
         re.compile(
             rf"(?:{after_words('at is was until till from by about')}(?P<part>(?:a\s)?quarter)\s(?:to|till|before)"
-            rf"|{_BEFORE_A_TIME}(?P<few>{_FEW_MINUTES})(?:\sminutes)?\sto)"
+            rf"|{_BEFORE_A_TIME}(?P<few>{FEW_MINUTES})(?:\sminutes)?\sto)"
             rf"\s{_HOUR}(?!\s(?!{_BEHIND_A_TIME})[a-z])",
             IGNORE_CASE,
         ),
@@ -254,7 +252,7 @@ ENGLISH_TIMES = (
     ),
     NumberForm(
         "full hour in words",
-        re.compile(rf"\b(?P<hour>{_HOURS})(?=\so['’]?clock\b)", IGNORE_CASE),
+        re.compile(rf"\b(?P<hour>{HOURS})(?=\so['’]?clock\b)", IGNORE_CASE),
         _full_hour_in_words,
         "o'clock o’clock oclock",
     ),
@@ -277,7 +275,7 @@ ENGLISH_TIMES = (
     ),
     NumberForm(
         "hours and minutes",
-        re.compile(r"(?<![\d.,])(?P<hours>\d{1,2})h(?P<minutes>[0-5]\d)(?:\s?m(?:ins?|inutes?)?)?\b"),
+        re.compile(r"(?<![\d.,])(?P<hours>\d{1,2})h(?:rs?)?(?P<minutes>[0-5]\d)(?:\s?m(?:ins?|inutes?)?)?\b"),
         _hours_and_minutes,
         "h",
         at_digits=True,

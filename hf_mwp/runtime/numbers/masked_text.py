@@ -22,6 +22,7 @@ from .english_numerals import find_english_numerals
 from .english_offers import ENGLISH_OFFERS
 from .english_periods import ENGLISH_PERIODS
 from .english_remarks import ENGLISH_REMARKS
+from .english_words import ENGLISH_WORDS
 from .number_form import FormMatch, find_forms
 from .number_mention import IN_DIGITS, NumberMention
 from .scale_words import scale_numbers
@@ -60,6 +61,7 @@ _FORMS = {
         *ENGLISH_INTERVALS,
         *ENGLISH_DATES,
         *ENGLISH_PERIODS,
+        *ENGLISH_WORDS,
         *ENGLISH_FORMS,
     ),
 }

@@ -41,6 +41,8 @@ _CURRENCY = re.compile(r"[$€£¥￥]\s?\Z")
 _THOUSANDS = re.compile(r"(?P<scale>[kK])(?![A-Za-z/])(?! (?:run|race|walk|marathon|tv)s?\b)")
 # Scales that only prices have: $4.5k, $2M, 5 grand. "5 grand pianos" are no price.
 _SCALE_OF_PRICE = re.compile(r"(?P<scale>[kKmM]|\s?mil|\s?[mb]n|[bB])(?![A-Za-z/])")
+# 2k calories beside 450.
+_THOUSANDS_OF_THINGS = re.compile(r"(?P<scale>[kK])(?= (?!run|race|walk|marathon|tv|in\b|is\b|was\b)[a-z]{2,12}s\b)")
 _WITH_PEOPLE = re.compile(
     r"(?P<scale>[kK])"
     r"(?= (?:subscribers|subs|followers|people|fans|views|likes|users|visitors|members|downloads|players)\b)"
@@ -59,7 +61,7 @@ def scale_numbers(text: str, mentions: list[NumberMention], language: str) -> li
     English also where it has large numbers (500,000) or asks for the unit. A question for 万人 gets all its numbers in
     万. The equations of the datasets have 28 for 28万, so all other scale words remain in the text."""
     if language == "en":
-        mentions = [_scaled_price(text, mention) for mention in mentions]
+        mentions = [_scaled_price(text, mention, mentions) for mention in mentions]
     scales = [_SCALE[language].match(text, mention.end) for mention in mentions]
     if not any(scales):
         return mentions
@@ -160,7 +162,17 @@ def _is_read_with_its_scale(mention: NumberMention) -> bool:
     return re.search("[万亿]", mention.text) is not None
 
 
-def _scaled_price(text: str, mention: NumberMention) -> NumberMention:
+def _has_hundreds(text: str, mentions: list[NumberMention], mention: NumberMention) -> bool:
+    """Return whether a text has plain numbers of the order of 2k: 450 calories."""
+    for other in mentions:
+        is_plain = not other.is_percent and _THOUSANDS.match(text, other.end) is None
+        has_currency = _CURRENCY.search(text, max(0, other.start - 2), other.start) is not None
+        if other is not mention and is_plain and not has_currency and 100 <= other.value <= 1000 * mention.value:
+            return True
+    return False
+
+
+def _scaled_price(text: str, mention: NumberMention, mentions: list[NumberMention]) -> NumberMention:
     """Return the number of $4.5k or 5 grand, or the mention if it has no such scale."""
     scale = _GRAND.match(text, mention.end)
     if scale is not None:
@@ -174,6 +186,8 @@ def _scaled_price(text: str, mention: NumberMention) -> NumberMention:
         scale = _THOUSANDS.match(text, mention.end)
     else:
         scale = _WITH_PEOPLE.match(text, mention.end)
+        if scale is None and _has_hundreds(text, mentions, mention):
+            scale = _THOUSANDS_OF_THINGS.match(text, mention.end)
     if scale is None:
         return mention
     return _scaled(text, mention, scale, "")

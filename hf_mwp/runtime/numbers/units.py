@@ -1,104 +1,15 @@
-"""Units of length, weight, time, money and other measures, and the conversion of quantities to the unit asked for."""
+"""Conversion of quantities to the unit that the question or a rate asks for."""
 
 import re
-import tomllib
-from dataclasses import dataclass, replace
-from fractions import Fraction
-from pathlib import Path
+from dataclasses import replace
 
 from .digit_numbers import literal_of
 from .english_numbers import MAX_SHORT
+from .english_units import asks_for_an_area, unit_of_a_price, unit_of_a_speed, unit_of_areas
 from .number_mention import NumberMention
+from .unit_tables import UNITS, WRITTEN_NAMES, Quantity, unit_names
 
 
-@dataclass(frozen=True)
-class UnitPair:
-    """Two units of the same measure. Each has one or more names; in English, the plural comes first."""
-
-    larger: tuple[str, ...]
-    smaller: tuple[str, ...]
-    factor: int  # number of smaller units in a larger one
-
-
-@dataclass(frozen=True)
-class Unit:
-    """A unit, with the measure that it belongs to and its size in one unit of the measure, the same for all."""
-
-    measure: int
-    size: Fraction
-
-
-@dataclass(frozen=True)
-class _Quantity:
-    """A number with a unit behind it."""
-
-    index: int  # of the mention
-    name: str  # of the unit, as written
-    end: int  # offset after the unit
-
-
-def _read_pairs(rows: list[dict]) -> list[UnitPair]:
-    pairs = []
-    for row in rows:
-        pairs.append(UnitPair(tuple(row["larger"]), tuple(row["smaller"]), row["factor"]))
-    return pairs
-
-
-def _find_units(pairs: list[UnitPair]) -> dict[str, Unit]:
-    """Return the units by name. A pair without a unit of an earlier pair begins a new measure."""
-    units: dict[str, Unit] = {}
-    num_measures = 0
-    for pair in pairs:
-        larger = units.get(pair.larger[0])
-        smaller = units.get(pair.smaller[0])
-        if larger is None and smaller is None:
-            smaller = Unit(num_measures, Fraction(1))
-            num_measures += 1
-        if larger is None:
-            larger = Unit(smaller.measure, smaller.size * pair.factor)
-        elif smaller is None:
-            smaller = Unit(larger.measure, larger.size / pair.factor)
-        units.update(dict.fromkeys(pair.larger, larger))
-        units.update(dict.fromkeys(pair.smaller, smaller))
-    return units
-
-
-def _add_unit(language: str, name: str, factor: int = 1, smaller: str | None = None) -> None:
-    """Add a unit that is read but not written in other texts: of `factor` smaller units, or of a new measure."""
-    units = UNITS[language]
-    if smaller is None:
-        units[name] = Unit(1 + max(unit.measure for unit in units.values()), Fraction(1))
-    else:
-        units[name] = Unit(units[smaller].measure, factor * units[smaller].size)
-
-
-def _read_names(language: str) -> dict[str, str]:
-    """Add other names of the units, and return the name that is written for each of them."""
-    written = {}
-    for name, other_names in _TABLES["names"][language].items():
-        for other_name in other_names:
-            UNITS[language][other_name] = UNITS[language][name]
-            written[other_name] = name
-    return written
-
-
-def unit_names(language: str) -> str:
-    """Return a pattern of the names of all units of a language, the longest first."""
-    return "|".join(sorted(UNITS[language], key=len, reverse=True))
-
-
-_TABLES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
-UNIT_PAIRS = {language: _read_pairs(_TABLES[language]) for language in ("zh", "en")}
-UNITS = {language: _find_units(pairs) for language, pairs in UNIT_PAIRS.items()}
-_add_unit("en", "ounces")
-_add_unit("en", "pounds", 16, "ounces")
-_add_unit("en", "decimeters", 10, "centimeters")
-_add_unit("zh", "百米", 100, "米")
-_add_unit("zh", "个月")
-_add_unit("zh", "岁", 12, "个月")
-_add_unit("zh", "斤", 500, "克")
-_add_unit("zh", "两", 50, "克")
-_WRITTEN_NAMES = {language: _read_names(language) for language in UNITS}
 _UNIT_BEHIND = {
     # 3元5角 and 2小时30分钟 are quantities of two units; 5元/千克 is a rate.
     "zh": re.compile(rf"\s?({unit_names('zh')})(?!\s?[\d半角分秒形/／每])(?![A-Za-z²³^*])"),
@@ -184,13 +95,13 @@ def convert_units(text: str, mentions: list[NumberMention], language: str) -> li
     Convert quantities to the unit that the question asks for: "长2米，剪去45厘米，还剩多少厘米" has 200 and 45 厘米.
 
     Quantities in different units that the question does not ask for get the smallest of these units (2 kg and 400 g).
-    Lengths get decimeters if the question asks for liters. In Chinese texts, lengths also get the unit of an area or a
-    volume that is asked for, and quantities that of a rate (4元一斤，买3公斤). In longer English texts, quantities of
+    Lengths get decimeters if the question asks for liters, and the unit of an area or a volume that is asked for.
+    Quantities get the unit of a rate (4元一斤，买3公斤; $18 a kilo, 250 g). In longer English texts, quantities of
     time, feet and money are converted only where the units differ and the question asks for one of them, since the
     solvers learned these constants. Texts with scales or proportions (but for lengths and scales of maps in Chinese),
     and most with rates for units of time, are left unchanged.
     """
-    quantities: dict[int, list[_Quantity]] = {}
+    quantities: dict[int, list[Quantity]] = {}
     for index, mention in enumerate(mentions):
         quantity = _quantity(text, index, mention, language)
         if quantity is not None:
@@ -211,8 +122,10 @@ def convert_units(text: str, mentions: list[NumberMention], language: str) -> li
     return converted
 
 
-def _keep_units(text: str, measure: int, quantities: list[_Quantity], language: str, asked: str | None) -> bool:
+def _keep_units(text: str, measure: int, quantities: list[Quantity], language: str, asked: str | None) -> bool:
     """Return whether the quantities of a measure keep their units because of a scale, proportion or rate."""
+    if language == "en" and _priced_unit(text, measure, asked) is not None:
+        return False
     if language == "zh" and asked is not None:
         is_asked_for = UNITS["zh"][asked].measure == measure
         if is_asked_for and measure == _LENGTH and _MAP_SCALE.search(text):
@@ -225,14 +138,33 @@ def _keep_units(text: str, measure: int, quantities: list[_Quantity], language: 
     return patterns[language].search(text) is not None
 
 
+def _priced_unit(text: str, measure: int, asked: str | None) -> str | None:
+    """Return the unit of the prices in an English text, $16 a pound, but for familiar units in longer texts."""
+    if len(text) > MAX_SHORT and measure not in _UNFAMILIAR:
+        return None
+    if asked is not None and UNITS["en"][asked].measure == measure:
+        return None
+    return unit_of_a_price(text, measure)
+
+
 def _english_target(
-    text: str, mentions: list[NumberMention], measure: int, quantities: list[_Quantity], asked: str | None
+    text: str, mentions: list[NumberMention], measure: int, quantities: list[Quantity], asked: str | None
 ) -> str | None:
     """Return the name of the unit to which the quantities of a measure in an English text are converted, or `None`."""
     units = UNITS["en"]
     sizes = {units[quantity.name].size for quantity in quantities}
     is_unfamiliar = measure in _UNFAMILIAR or len(text) <= MAX_SHORT
     unit_of_a_rate = _unit_of_a_rate(text, measure, "en")
+    priced_unit = _priced_unit(text, measure, asked)
+    if priced_unit is not None:
+        sizes.add(units[priced_unit].size)
+        # In longer texts, quantities in larger units than that of a price may be of other things.
+        is_largest = units[priced_unit].size == max(sizes)
+        return priced_unit if len(sizes) > 1 and (is_largest or len(text) <= MAX_SHORT) else None
+    edge = unit_of_areas(text, measure)
+    adds_the_edge = asks_for_an_area(text) or edge is None
+    if edge is None and measure == units["meters"].measure:
+        edge = _edge_of(asked, quantities, "en")
     if asked is not None and units[asked].measure == measure:
         target = asked
         if asked.startswith("dollar") and _has_dollar_sign(text, mentions):
@@ -240,12 +172,15 @@ def _english_target(
         # "How many cents are 3 dollars?" is a conversion itself.
         if is_unfamiliar and len(mentions) > 1:
             sizes.add(units[asked].size)
-    elif measure == units["meters"].measure and (edge := _edge_of(asked, quantities, "en")) is not None:
+    elif edge is not None:
         target = edge
-        sizes.add(units[target].size)
+        if adds_the_edge:
+            sizes.add(units[target].size)
     elif is_unfamiliar and unit_of_a_rate is not None:
         target = unit_of_a_rate
         sizes.add(units[target].size)
+    elif is_unfamiliar and (unit_of_speeds := unit_of_a_speed(text, measure)) is not None:
+        target = unit_of_speeds
     elif is_unfamiliar:
         target = _smallest_unit(quantities, "en")
     else:
@@ -259,7 +194,7 @@ def _english_target(
 
 
 def _chinese_target(
-    text: str, mentions: list[NumberMention], measure: int, quantities: list[_Quantity], asked: str | None
+    text: str, mentions: list[NumberMention], measure: int, quantities: list[Quantity], asked: str | None
 ) -> str | None:
     """Return the name of the unit to which the quantities of a measure in a Chinese text are converted, or `None`."""
     units = UNITS["zh"]
@@ -295,11 +230,11 @@ def _chinese_target(
     return target
 
 
-def _edge_of(asked: str | None, lengths: list[_Quantity], language: str) -> str | None:
+def _edge_of(asked: str | None, lengths: list[Quantity], language: str) -> str | None:
     """Return the unit of lengths for an area or a volume that is asked for in a unit of its own, or `None`."""
     if asked is None:
         return None
-    edge = _EDGES[language].get(_WRITTEN_NAMES[language].get(asked, asked))
+    edge = _EDGES[language].get(WRITTEN_NAMES[language].get(asked, asked))
     if edge is None:
         return None
     units = UNITS[language]
@@ -325,14 +260,17 @@ def _rates_for_measures() -> dict[int, re.Pattern[str]]:
         names_of_measures.setdefault(unit.measure, []).append(name)
     patterns = {}
     for measure, names in names_of_measures.items():
-        patterns[measure] = re.compile(rf"\b(?:an?|per|each|every) (?:{'|'.join(names)})\b(?! and a)")
+        # "Half an hour" is a time.
+        patterns[measure] = re.compile(
+            rf"(?<!\b[Hh]alf )(?<!\b[Hh]alf of )\b(?:an?|per|each|every) (?:{'|'.join(names)})\b(?! and a)"
+        )
     return patterns
 
 
 _RATES_FOR_MEASURES = _rates_for_measures()
 
 
-def _smallest_unit(quantities: list[_Quantity], language: str) -> str:
+def _smallest_unit(quantities: list[Quantity], language: str) -> str:
     """Return the name of the smallest unit of quantities."""
     return min(quantities, key=lambda quantity: UNITS[language][quantity.name].size).name
 
@@ -348,9 +286,9 @@ def _unit_of_a_rate(text: str, measure: int, language: str) -> str | None:
 _FIND_TARGET = {"en": _english_target, "zh": _chinese_target}
 
 
-def _convert(text: str, mention: NumberMention, quantity: _Quantity, target: str, language: str) -> NumberMention:
+def _convert(text: str, mention: NumberMention, quantity: Quantity, target: str, language: str) -> NumberMention:
     """Return a quantity in another unit."""
-    target = _WRITTEN_NAMES[language].get(target, target)
+    target = WRITTEN_NAMES[language].get(target, target)
     ratio = UNITS[language][quantity.name].size / UNITS[language][target].size
     if ratio == 1:
         return mention
@@ -371,16 +309,16 @@ def _convert(text: str, mention: NumberMention, quantity: _Quantity, target: str
     )
 
 
-def _quantity(text: str, index: int, mention: NumberMention, language: str) -> _Quantity | None:
+def _quantity(text: str, index: int, mention: NumberMention, language: str) -> Quantity | None:
     """Return the quantity of a number with a unit behind it or, in "an hour and a half", inside of it, or `None`."""
     if not mention.unit:
         match = _UNIT_BEHIND[language].match(text, mention.end)
         if match is None:
             return None
-        return _Quantity(index, match[1], match.end())
+        return Quantity(index, match[1], match.end())
     name = mention.unit.strip()
     if name in UNITS[language]:
-        return _Quantity(index, name, mention.end)
+        return Quantity(index, name, mention.end)
     return None
 
 
