@@ -59,10 +59,7 @@ def _days(match: re.Match[str], text: str) -> FormMatch | None:
     num_nights = _interval_of(match, match, around)
     if num_nights is None:
         return None
-    if _NIGHTS.search(around):
-        return _difference_match(match, num_nights, "nights")
-    read = number_match(match, num_nights + 1, unit=" days")
-    return replace(read, note=f"{match[0]} was read as {read.literal} days, with the first and the last day")
+    return _nights_or_days(match, num_nights, around)
 
 
 def _has_number_of_days(around: str, text: str) -> bool:
@@ -78,6 +75,14 @@ def _difference_match(match: re.Match[str], num_days: int, unit: str) -> FormMat
     return replace(read, note=f"{match[0]} was read as {read.literal} {unit}")
 
 
+def _nights_or_days(match: re.Match[str], num_nights: int, around: str) -> FormMatch:
+    """Return the number of nights of an interval in a text about nights, or else that of its days, with both."""
+    if _NIGHTS.search(around):
+        return _difference_match(match, num_nights, "nights")
+    read = number_match(match, num_nights + 1, unit=" days")
+    return replace(read, note=f"{match[0]} was read as {read.literal} days, with the first and the last day")
+
+
 def _days_in_a_month(match: re.Match[str], text: str) -> FormMatch | None:
     """Aug 4-9, in a text with a number for each night: 5 nights."""
     around = text_around(match, text)
@@ -86,10 +91,7 @@ def _days_in_a_month(match: re.Match[str], text: str) -> FormMatch | None:
     num_nights = int(match["last_day"]) - int(match["first_day"])
     if num_nights < 1 or int(match["last_day"]) > 31:
         return None
-    if _NIGHTS.search(around):
-        return _difference_match(match, num_nights, "nights")
-    read = number_match(match, num_nights + 1, unit=" days")
-    return replace(read, note=f"{match[0]} was read as {read.literal} days, with the first and the last day")
+    return _nights_or_days(match, num_nights, around)
 
 
 def _stay(match: re.Match[str], text: str) -> FormMatch | None:
