@@ -52,6 +52,8 @@ _NO_TIME_WORDS = re.compile(
     re.IGNORECASE,
 )
 _SENTENCE_END = re.compile(r"[?!]|\.(?!\d)")
+DURATION_SIGNS = "hour hr min long /"
+"""One of these is in each text for which `asks_for_a_duration` is true."""
 _DURATION_ASKED_FOR = re.compile(
     r"\bhow many (?:\w+ ){0,2}(?:hours?|hrs?|min(?:ute)?s?)\b|\bhow long\b|\b(?:total|number of) (?:hours|minutes)\b"
     r"|\b(?:an|per|each|every) (?:hour|hr)\b|/\s?h(?:ou)?r?\b|\bhourly\b",

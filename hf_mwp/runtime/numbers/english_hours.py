@@ -5,6 +5,7 @@ from fractions import Fraction
 
 from .english_clock import (
     BEHIND_AN_HOUR,
+    DURATION_SIGNS,
     FEW_MINUTES,
     HOURS,
     NO_MINUTES,
@@ -191,7 +192,7 @@ ENGLISH_HOURS = (
             IGNORE_CASE,
         ),
         _end,
-        "at to till til until and - –",
+        DURATION_SIGNS,
     ),
     NumberForm(
         "half of the next hour",
@@ -206,7 +207,8 @@ ENGLISH_HOURS = (
             IGNORE_CASE,
         ),
         _with_a_point,
-        ".",
+        DURATION_SIGNS,
+        at_digits=True,
     ),
     NumberForm(
         "clock time of four digits",
@@ -216,7 +218,8 @@ ENGLISH_HOURS = (
             IGNORE_CASE,
         ),
         _four_digits,
-        " ".join("0123456789"),
+        DURATION_SIGNS,
+        at_digits=True,
     ),
     NumberForm(
         "half-hour break",

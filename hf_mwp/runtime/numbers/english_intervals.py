@@ -3,7 +3,15 @@
 import re
 from fractions import Fraction
 
-from .english_clock import BEHIND_AN_HOUR, HOURS, TIGHT_GAP, asks_for_a_duration, end_of_interval, has_clock_words
+from .english_clock import (
+    BEHIND_AN_HOUR,
+    DURATION_SIGNS,
+    HOURS,
+    TIGHT_GAP,
+    asks_for_a_duration,
+    end_of_interval,
+    has_clock_words,
+)
 from .english_numbers import IGNORE_CASE, number_of
 from .number_form import FormMatch, NumberForm, asks_for, number_match, text_beside
 
@@ -81,7 +89,7 @@ ENGLISH_INTERVALS = (
             IGNORE_CASE,
         ),
         _working_hours,
-        "to till til until and - –",
+        DURATION_SIGNS,
     ),
 )
 """Forms for solvers that were trained with converted units, before those of clock times."""
