@@ -43,7 +43,7 @@ EARLIER = {
 }
 MODELS = {
     "published student from Gemma, 3 x 312": ("people_gemma/seed_72", "people_gemma/evaluations/published"),
-    "published student without Gemma, 3 x 312": ("stories_math23k/seed_106", "stories_math23k/evaluations/published"),
+    "published student without Gemma, 3 x 312": ("stories_math23k/seed_114", "stories_math23k/evaluations/published"),
     "published large student, 6 x 312": ("large_math23k/student_2", "large_math23k/evaluations/published"),
     "published small student, 3 x 192": ("small_math23k/student", "small_math23k/evaluations/published"),
     "`stage_3`, one of three trainings that the published student from Gemma averages": (
