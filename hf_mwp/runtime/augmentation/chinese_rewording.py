@@ -3,7 +3,7 @@
 import re
 from fractions import Fraction
 
-from hf_mwp.runtime.numbers.digit_numbers import literal_of
+from hf_mwp.runtime.expressions.numbers import literal_of
 from hf_mwp.runtime.numbers.number_mention import NumberMention
 from hf_mwp.runtime.problems.clauses import UNITS, find_question_words, split_clauses
 

@@ -9,7 +9,7 @@ from string import Formatter
 from typing import Any
 
 from hf_mwp.runtime.expressions import Expression
-from hf_mwp.runtime.numbers.digit_numbers import literal_of
+from hf_mwp.runtime.expressions.numbers import literal_of
 from hf_mwp.runtime.problems.math_word_problem import MathWordProblem
 from hf_mwp.utils.checked_types import checked
 

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from fractions import Fraction
 from pathlib import Path
 
-from hf_mwp.runtime.numbers.digit_numbers import literal_of
+from hf_mwp.runtime.expressions.numbers import literal_of
 from hf_mwp.runtime.numbers.number_mention import NumberMention
 
 

@@ -11,7 +11,7 @@ from string import Formatter
 from typing import Any, Self
 
 from hf_mwp.runtime.expressions import Expression, ExpressionError
-from hf_mwp.runtime.numbers.digit_numbers import literal_of
+from hf_mwp.runtime.expressions.numbers import literal_of
 from hf_mwp.runtime.problems.math_word_problem import MathWordProblem
 
 from .story_dates import COUNTED_ENDS, choose_dates

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from hf_mwp.runtime.expressions import Expression
-from hf_mwp.runtime.numbers.digit_numbers import literal_of
+from hf_mwp.runtime.expressions.numbers import literal_of
 from hf_mwp.runtime.numbers.unit_tables import UNIT_PAIRS, unit_names
 from hf_mwp.runtime.problems.math_word_problem import MathWordProblem
 from hf_mwp.utils.checked_types import checked

@@ -127,3 +127,18 @@ def _decimal_value(decimal: str) -> Fraction:
     # Rounded as a double first, then as a decimal.
     rounding = Fraction(1, 10**decimals) + value * _DOUBLE_ROUNDING
     return fraction if abs(fraction - value) <= rounding else value
+
+
+def literal_of(value: Fraction) -> str:
+    """Return the shortest literal of a value: `12`, `-0.75`, or `(1/3)` if no decimal is exact."""
+    if value < 0:
+        return f"-{literal_of(-value)}"
+    numerator, denominator = value.as_integer_ratio()
+    if denominator == 1:
+        return str(numerator)
+    for num_decimals in range(denominator.bit_length()):
+        scale = 10**num_decimals
+        if scale % denominator == 0:
+            whole, decimals = divmod(numerator * scale // denominator, scale)
+            return f"{whole}.{decimals:0{num_decimals}d}"
+    return f"({numerator}/{denominator})"

@@ -3,7 +3,7 @@
 import re
 from fractions import Fraction
 
-from hf_mwp.runtime.expressions.numbers import to_half_width
+from hf_mwp.runtime.expressions.numbers import literal_of, to_half_width
 
 from .chinese_numbers import (
     DECIMALS,
@@ -15,7 +15,6 @@ from .chinese_numbers import (
     UNIT,
     number_of,
 )
-from .digit_numbers import literal_of
 from .number_form import (
     FormMatch,
     NumberForm,

@@ -3,10 +3,9 @@
 import re
 from fractions import Fraction
 
-from hf_mwp.runtime.expressions.numbers import to_half_width
+from hf_mwp.runtime.expressions.numbers import literal_of, to_half_width
 
 from .chinese_numbers import COUNTER, DIGITS, MEASURE, NUMBER, START, UNIT, number_of
-from .digit_numbers import literal_of
 from .number_form import FormMatch, NumberForm, asks_for, number_match, text_around
 
 

@@ -10,6 +10,7 @@ from hf_mwp.runtime.expressions.numbers import (
     VULGAR,
     VULGAR_PATTERN,
     ExpressionError,
+    literal_of,
     parse_number,
     to_half_width,
     vulgar_literal,
@@ -189,18 +190,3 @@ def literal_in_digits(written: str) -> str:
             raise ExpressionError(f"an exponent must be below {MAX_NUMBER_LENGTH}", token=written)
         return literal_of(Fraction(mantissa.replace(",", "")) * Fraction(10) ** int(exponent))
     return "".join(written.split()).replace("又", "")
-
-
-def literal_of(value: Fraction) -> str:
-    """Return the shortest literal of a value: `12`, `-0.75`, or `(1/3)` if no decimal is exact."""
-    if value < 0:
-        return f"-{literal_of(-value)}"
-    numerator, denominator = value.as_integer_ratio()
-    if denominator == 1:
-        return str(numerator)
-    for num_decimals in range(denominator.bit_length()):
-        scale = 10**num_decimals
-        if scale % denominator == 0:
-            whole, decimals = divmod(numerator * scale // denominator, scale)
-            return f"{whole}.{decimals:0{num_decimals}d}"
-    return f"({numerator}/{denominator})"

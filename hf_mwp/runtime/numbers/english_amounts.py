@@ -4,7 +4,8 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 
-from .digit_numbers import literal_of
+from hf_mwp.runtime.expressions.numbers import literal_of
+
 from .english_numbers import IGNORE_CASE, ONE_TO_NINE, number_of
 from .english_numerals import BELOW_100, TENS
 from .number_form import FormMatch, NumberForm, asks_for, number_match, text_around, unit_names

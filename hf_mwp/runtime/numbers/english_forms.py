@@ -4,6 +4,7 @@ import re
 from fractions import Fraction
 
 from .english_amounts import ENGLISH_AMOUNTS
+from .english_hours import ENGLISH_HOURS
 from .english_names import ENGLISH_NAMES
 from .english_numbers import IGNORE_CASE, NUMBER, ONE_TO_NINE, after_words, number_of
 from .english_numerals import BELOW_100, ONES, TENS
@@ -160,6 +161,7 @@ ENGLISH_FORMS = (
         "fourt ninty ninteen twelf eightteen",
     ),
     *ENGLISH_AMOUNTS,
+    *ENGLISH_HOURS,
     *ENGLISH_TIMES,
     NumberForm(
         "European groups",

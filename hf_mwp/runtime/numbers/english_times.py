@@ -18,7 +18,6 @@ from .english_clock import (
     start_of_working_hours,
     time_match,
 )
-from .english_hours import ENGLISH_HOURS
 from .english_numbers import IGNORE_CASE, after_words, number_of
 from .number_form import FormMatch, NumberForm, asks_for, number_match, text_around, text_before, text_beside
 
@@ -188,7 +187,6 @@ _BEHIND_A_TIME = (
 )
 
 ENGLISH_TIMES = (
-    *ENGLISH_HOURS,
     NumberForm(
         "minutes and seconds",
         re.compile(r"(?<![\d:.$])(?P<minutes>\d{1,2}):(?P<seconds>[0-5]\d)(?![\d:.]\d)(?!\s?[ap]\.?m\b)"),

@@ -7,9 +7,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
-from hf_mwp.runtime.expressions.numbers import to_half_width
-
-from .digit_numbers import literal_of
+from hf_mwp.runtime.expressions.numbers import literal_of, to_half_width
 
 
 CONTEXT = 200  # number of characters around a number, or at the end of the text, that are searched for context

@@ -4,9 +4,9 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 
-from hf_mwp.runtime.expressions.numbers import VULGAR
+from hf_mwp.runtime.expressions.numbers import VULGAR, literal_of
 
-from .digit_numbers import literal_in_digits, literal_of
+from .digit_numbers import literal_in_digits
 
 
 IN_DIGITS = re.compile(rf"[\d{VULGAR}]")

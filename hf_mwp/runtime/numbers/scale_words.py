@@ -6,7 +6,8 @@ from collections import defaultdict
 from dataclasses import replace
 from fractions import Fraction
 
-from .digit_numbers import literal_of
+from hf_mwp.runtime.expressions.numbers import literal_of
+
 from .number_mention import NumberMention
 
 

@@ -3,7 +3,8 @@
 import re
 from dataclasses import replace
 
-from .digit_numbers import literal_of
+from hf_mwp.runtime.expressions.numbers import literal_of
+
 from .english_numbers import MAX_SHORT
 from .english_units import asks_for_an_area, unit_of_a_price, unit_of_a_speed, unit_of_areas
 from .number_mention import NumberMention

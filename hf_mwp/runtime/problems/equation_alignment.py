@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from hf_mwp.runtime.expressions import Expression, normalize_number, parse_number
+from hf_mwp.runtime.expressions.numbers import literal_of
 from hf_mwp.runtime.expressions.operators import fold_postfix
-from hf_mwp.runtime.numbers.digit_numbers import literal_of
 from hf_mwp.runtime.numbers.number_mention import NumberMention
 
 

@@ -9,10 +9,9 @@ from hf_mwp.runtime.expressions import Expression, ExpressionError, parse_number
 from hf_mwp.runtime.expressions.canonical import canonical_prefix
 from hf_mwp.runtime.expressions.evaluation import evaluate_postfix
 from hf_mwp.runtime.expressions.expression import MAX_NODES
-from hf_mwp.runtime.expressions.numbers import is_slot, to_half_width
+from hf_mwp.runtime.expressions.numbers import is_slot, literal_of, to_half_width
 from hf_mwp.runtime.expressions.operators import PRECEDENCE, infix_from_postfix
 from hf_mwp.runtime.expressions.parsing import infix_to_postfix
-from hf_mwp.runtime.numbers.digit_numbers import literal_of
 
 from .math_word_problem import MathWordProblem, ProblemError
 

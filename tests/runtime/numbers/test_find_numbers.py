@@ -3,7 +3,7 @@ from fractions import Fraction
 import pytest
 
 from hf_mwp.runtime.expressions import parse_number
-from hf_mwp.runtime.numbers.digit_numbers import literal_of
+from hf_mwp.runtime.expressions.numbers import literal_of
 from hf_mwp.runtime.numbers.masked_text import mask_numbers
 from hf_mwp.runtime.problems import find_numbers
 
