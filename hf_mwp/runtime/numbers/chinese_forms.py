@@ -299,8 +299,9 @@ CHINESE_COUNTS = (
     NumberForm(
         "numerals at the end of a clause",
         re.compile(
-            rf"{START}{_NOT_BEFORE}(?<![万初期年月日号点时分比之乘除])"
-            rf"(?P<number>[一二两三四五六七八九][十百千](?:{CHARACTER}){{0,5}})(?=[，。；,;？?！!\s]|\Z|打[\d一二三四五六七八九])"
+            rf"{START}{_NOT_BEFORE}(?<![万初期年月日号点时分比之乘除双])"
+            rf"(?P<number>(?:[一二两三四五六七八九][十百千](?:{CHARACTER}){{0,5}}|十[一二三四五六七八九]))"
+            rf"(?=[，。；,;？?！!\s]|\Z|打[\d一二三四五六七八九])"
         ),
         _numeral,
         "十 百 千",
