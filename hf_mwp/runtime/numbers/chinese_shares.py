@@ -242,7 +242,7 @@ CHINESE_SHARES = (
     NumberForm(
         "points of percentages",
         re.compile(
-            rf"(?<=[涨跌降升增减化率])(?P<past>了)?(?P<number>{DIGITS}|[一二两三四五六七八九十]{{1,2}})个(?:百分)?点(?!心|子|数|钟)"
+            rf"(?<=[涨跌降升增减化率])了?(?P<number>{DIGITS}|[一二两三四五六七八九十]{{1,2}})个(?:百分)?点(?!心|子|数|钟)"
         ),
         _points,
         "个点 百分点",

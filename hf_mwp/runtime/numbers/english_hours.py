@@ -102,20 +102,22 @@ def _half_of_the_next_hour(match: re.Match[str], text: str) -> FormMatch | None:
 
 def _with_a_point(match: re.Match[str], text: str) -> FormMatch | None:
     """Leaves at 7.40 and arrives at 8.25."""
-    around = text_around(match, text)
-    if not asks_for_a_duration(match, text) or not _TIME_WITH_POINT.search(around):
-        return None
-    if not _OTHER_TIME_WITH_POINT.search(text_beside(match, text)):
-        return None
-    return _later_than_its_start(match, 60 * int(match["hours"]) + int(match["minutes"]), text)
+    return _beside_another(match, text, _TIME_WITH_POINT, _OTHER_TIME_WITH_POINT)
 
 
 def _four_digits(match: re.Match[str], text: str) -> FormMatch | None:
     """Opens at 0900 and closes at 1730."""
-    around = text_around(match, text)
-    if not asks_for_a_duration(match, text) or not _VERB_BEFORE_FOUR_DIGITS.search(around):
+    return _beside_another(match, text, _VERB_BEFORE_FOUR_DIGITS, _OTHER_FOUR_DIGITS)
+
+
+def _beside_another(
+    match: re.Match[str], text: str, with_verb: re.Pattern[str], other: re.Pattern[str]
+) -> FormMatch | None:
+    """Return a time in a text that asks for a duration, and has one of its times behind a verb and another beside
+    the match."""
+    if not asks_for_a_duration(match, text) or not with_verb.search(text_around(match, text)):
         return None
-    if not _OTHER_FOUR_DIGITS.search(text_beside(match, text)):
+    if not other.search(text_beside(match, text)):
         return None
     return _later_than_its_start(match, 60 * int(match["hours"]) + int(match["minutes"]), text)
 
@@ -140,9 +142,7 @@ def _duration(match: re.Match[str], text: str) -> FormMatch:
 
 def _duration_with_colon(match: re.Match[str], text: str) -> FormMatch | None:
     """Worked 7:30 hours, but not at 15:00 hours."""
-    if re.search(
-        r"\b(?:at|from|to|until|till?|by|before|after|since|and)\s\Z", text_before(match, text), re.IGNORECASE
-    ):
+    if _BEFORE_A_CLOCK_TIME.search(text_before(match, text)):
         return None
     return _duration(match, text)
 

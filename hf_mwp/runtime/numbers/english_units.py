@@ -21,9 +21,7 @@ _POWER = re.compile(
 )
 _ASKED_POWER = re.compile(r"\b(?:how many|in) (?:square|sq\.?|cubic|cu\.?) ", re.IGNORECASE)
 _SPEED = re.compile(r"\d\s?(?:mph|km/h|kph|kmph)\b|\bmiles (?:per|an) hour\b", re.IGNORECASE)
-_YARD = {"yd": "yards", "in": "inches"}
-
-
+_ABBREVIATIONS = {"yd": "yards", "in": "inches"}
 # Forms of periods convert these: $200 a month for 2 years.
 _PERIODS = {UNITS["en"][name].measure for name in ("weeks", "years")}
 
@@ -46,7 +44,7 @@ def unit_of_areas(text: str, measure: int) -> str | None:
     names = []
     for power in _POWER.finditer(text):
         name = power[1] or power[2]
-        name = _known_name(_YARD.get(name.lower(), name))
+        name = _known_name(_ABBREVIATIONS.get(name.lower(), name))
         if name is not None and UNITS["en"][name].measure == measure:
             names.append(name)
     return _common_unit(names)

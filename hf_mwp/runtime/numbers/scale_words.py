@@ -187,8 +187,10 @@ def _scaled_price(text: str, mention: NumberMention, mentions: list[NumberMentio
         scale = _THOUSANDS.match(text, mention.end)
     else:
         scale = _WITH_PEOPLE.match(text, mention.end)
-        if scale is None and _has_hundreds(text, mentions, mention):
+        if scale is None:
             scale = _THOUSANDS_OF_THINGS.match(text, mention.end)
+            if scale is not None and not _has_hundreds(text, mentions, mention):
+                scale = None
     if scale is None:
         return mention
     return _scaled(text, mention, scale, "")
